@@ -1,0 +1,271 @@
+"""`adapt`: learn from unlabelled images how to change them so that the deployed model does better."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from soda_tta._version import __version__
+from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.atomic import write_text
+from soda_tta.box import Box, Ledger, Metered, load_box
+from soda_tta.data import Images, open_images
+from soda_tta.errors import RunError
+from soda_tta.events import Answered, Event, Listener, Notice, Planned, Step
+from soda_tta.journal import AnswerFile
+from soda_tta.loop import Task, Training
+from soda_tta.methods import Recipe, find_method
+from soda_tta.plan import KEPT, Plan, plan_run
+from soda_tta.run import FORMAT, Run, read_card, versions
+
+Array = np.ndarray[Any, np.dtype[Any]]
+PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
+
+
+def adapt(
+    images: Any,
+    box: Any,
+    method: str | Recipe = "soda",
+    budget: float | None = None,
+    seed: int = 0,
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+    listener: Listener | None = None,
+    **numbers: Any,
+) -> Run:
+    """Adapt unlabelled `images` to the deployed model `box`; neither labels nor the model's inside are used.
+
+    `budget`: at most so many queries an image, all purposes together. `numbers` change the method (q=10, lr="auto").
+    `out`: a directory that receives the run and, while it works, all that is needed to continue it with
+    `resume=True` after a kill. `stop` is asked after every step; `listener` receives events.
+    """
+    began = time.perf_counter()
+    source, deployed = open_images(images), load_box(box)
+    recipe = find_method(method).but(**numbers)
+    plan = plan_run(recipe, len(source), budget)
+    notices: list[str] = []
+    tell = _teller(listener, notices)
+    card = protocol_card(recipe, plan, source, deployed, budget, seed)
+    folder = _prepare(Path(out), card, resume) if out is not None else None
+    if folder and resume and (finished := _finished(folder)):
+        tell(Notice(f"{folder} is finished already; nothing was asked."))
+        return finished
+    tell(Planned(plan))
+    ledger = Ledger(plan.limit)
+
+    def answers(adaptor: Adaptor, purpose: str) -> Array:
+        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, tell)
+
+    before = answers(Identity(), "select")
+    card["box"]["classes"] = before.shape[1]
+    adaptor: Adaptor = Identity()
+    after: Array | None = before
+    history: list[Step] = []
+    stopped = "budget" if plan.shortened else "finished"
+    if plan.learns:
+        assert recipe.adaptor is not None
+        selection = recipe.reliable(before)
+        card["reliable"] = int(selection.reliable.sum())
+        adaptor = recipe.adaptor.build(seed)
+        task = Task(source, deployed, ledger, selection, recipe.objective, recipe.batch, seed, reserve=len(source))
+        for text in _warnings(recipe, plan, task, adaptor):
+            tell(Notice(text))
+        training, interrupted = _learn(recipe, plan, task, adaptor, folder, stop, tell)
+        history = training.history
+        if len(recipe.learning_rates) > 1:
+            card["chosen_lr"] = training.search.rule.lr
+        theta = training.search.theta
+        if interrupted:
+            stopped, after = "interrupted", None
+            theta = training.best_theta if training.epoch else theta
+        adaptor.parameters = theta.astype(np.float32)
+        if not interrupted:
+            after = answers(adaptor, "evaluate")
+    run = Run(
+        before=before,
+        after=after,
+        adaptor=adaptor,
+        ledger=ledger,
+        history=history,
+        stopped=stopped,
+        reason=_reason(stopped, plan, recipe, history),
+        card=card,
+        names=[source.name(index) for index in range(len(source))],
+        seconds=time.perf_counter() - began,
+        notices=notices,
+    )
+    if folder:
+        run.save(folder)
+        if stopped != "interrupted":
+            shutil.rmtree(folder / WORKING, ignore_errors=True)
+    return run
+
+
+WORKING = "working"  # the part of a run directory that is only needed to continue the run
+
+
+def _learn(
+    recipe: Recipe,
+    plan: Plan,
+    task: Task,
+    adaptor: Adaptor,
+    folder: Path | None,
+    stop: Callable[[], bool],
+    tell: Listener,
+) -> tuple[Training, bool]:
+    """Train; with several learning rates, let them race and keep the better ones by their loss, without labels.
+
+    The rivals share every batch and every direction, so that they differ in nothing but the learning rate.
+    """
+    rivals = [
+        Training(
+            task,
+            adaptor,
+            recipe.search.start(adaptor.parameters, replace(recipe.step, lr=lr), task.seed),
+            folder / WORKING / f"lr-{lr:g}" if folder else None,
+        )
+        for lr in recipe.learning_rates or (recipe.step.lr,)
+    ]
+    for rung, kept in zip(plan.rungs, KEPT, strict=False):
+        for rival in rivals:
+            for step in rival.advance(rung, "tune"):
+                tell(step)
+                if stop():
+                    return min(rivals, key=lambda r: r.best_loss), True
+        rivals = sorted(rivals, key=lambda rival: _score(rival))[:kept]
+    (training,) = rivals
+    for step in training.advance(plan.epochs, "probe"):
+        tell(step)
+        if stop():
+            return training, True
+    return training, False
+
+
+def _score(rival: Training) -> float:
+    loss = rival.epoch_loss
+    return loss if np.isfinite(loss) else np.inf
+
+
+def _answer_all(images: Images, adaptor: Adaptor, box: Metered, folder: Path | None, tell: Listener) -> Array:
+    """Every image once; pieces an earlier process has paid are read back."""
+    path = folder / WORKING / f"{box.purpose}.answers" if folder else None
+    file = AnswerFile(path, len(images))
+    box.ledger.spend(len(file.kept), box.purpose)
+    pieces = [file.kept] if len(file.kept) else []
+    for start in range(len(file.kept), len(images), file.PIECE):
+        rows = box(adaptor(images[slice(start, start + file.PIECE)]))
+        file.append(rows, first=start == 0)
+        pieces.append(rows)
+        tell(Answered(box.purpose, start + len(rows), len(images)))
+    return np.concatenate(pieces)
+
+
+def protocol_card(
+    recipe: Recipe, plan: Plan, images: Images, box: Box, budget: float | None, seed: int
+) -> dict[str, Any]:
+    """Everything that decides what a run computes."""
+    return {
+        "format": FORMAT,
+        "soda_tta": __version__,
+        "method": recipe.name,
+        "numbers": recipe.numbers(),
+        "seed": seed,
+        "budget": budget,
+        "images": {"count": len(images), "size": list(images.size), "fingerprint": images.fingerprint()},
+        "box": {"fingerprint": box.fingerprint(), "input": box.input.card(), "logits": box.logits},
+        "versions": versions(),
+        "plan": {"epochs": plan.epochs, "rungs": list(plan.rungs), "queries": plan.queries, "limit": plan.limit},
+    }
+
+
+IDENTITY = ("method", "numbers", "seed", "budget", "images", "box")
+
+
+def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> Path:
+    """Make the run directory, or check that the run in it is this one."""
+    if (folder / "run.json").exists():
+        if not resume:
+            raise RunError(f"{folder} holds a run already; continue it with --resume, or choose another --out.")
+        old = read_card(folder)
+        old["box"].pop("classes", None)
+        differs = [name for name in IDENTITY if _plain(old.get(name)) != _plain(card[name])]
+        if differs:
+            what = "; ".join(f"{name}: {_difference(old.get(name), card[name])}" for name in differs)
+            raise RunError(f"{folder} holds another run ({what}); choose another --out.")
+        return folder
+    if resume:
+        raise RunError(f"{folder} holds no run to resume; leave --resume out to start one.")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RunError(f"{folder} exists and is not an empty directory; choose another --out.")
+    try:
+        (folder / WORKING).mkdir(parents=True)
+    except OSError as error:
+        raise RunError(f"{folder} cannot be made: {error.strerror}.") from error
+    write_text(folder / "run.json", json.dumps({**card, "stopped": None}, indent=2) + "\n")
+    return folder
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def _difference(old: Any, new: Any) -> str:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return ", ".join(f"{key} {old.get(key)} there, {new.get(key)} here" for key in new if _plain(old.get(key)) != _plain(new[key]))
+    return f"{old} there, {new} here"
+
+
+def _finished(folder: Path) -> Run | None:
+    return Run.load(folder) if read_card(folder)["stopped"] in ("finished", "budget") else None
+
+
+def _teller(listener: Listener | None, notices: list[str]) -> Listener:
+    def tell(event: Event) -> None:
+        if isinstance(event, Notice):
+            notices.append(event.text)
+            if listener is None:
+                warnings.warn(event.text, stacklevel=3)
+        if listener is not None:
+            listener(event)
+
+    return tell
+
+
+def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[str]:
+    """What is known to go wrong with these numbers, each with its remedy; costs no query."""
+    found = []
+    steps = plan.epochs * -(-plan.images // recipe.batch)
+    if not recipe.learning_rates and recipe.step == find_method("soda").step and steps < PAPER_STEPS / 2:
+        found.append(
+            f"the paper's learning rate belongs to {PAPER_STEPS:,} steps and this run makes {steps:,}: "
+            "the adaptor may hardly move; try lr=auto (--set lr=auto)."
+        )
+    if task.box.quantum:
+        probe = recipe.search.start(adaptor.parameters, recipe.step, task.seed).ask()[:2].astype(np.float32)
+        here, there = adaptor.candidates(task.images[slice(0, 16)], probe)
+        change = float(np.sqrt(np.mean((here - there) ** 2)))
+        if change < task.box.quantum:
+            found.append(
+                f"a probe moves pixels by {change * 255:.2g} of an 8-bit step and this model sees only whole steps of "
+                f"{task.box.quantum * 255:.2g}: its differences are rounding noise; raise mu (--set mu="
+                f"{recipe.search.mu * 2 * task.box.quantum / max(change, 1e-12):.1g})."
+            )
+    return found
+
+
+def _reason(stopped: str, plan: Plan, recipe: Recipe, history: list[Step]) -> str:
+    if stopped == "interrupted":
+        return f"Stopped by request after {len(history):,} steps; the best adaptor so far is kept."
+    if stopped == "budget":
+        return f"The budget of {plan.limit:,} queries reached for {plan.epochs} of {recipe.epochs} epochs."
+    return f"All {plan.epochs} epochs are done." if plan.epochs else "Nothing to learn: the model's own answers."

@@ -1,0 +1,75 @@
+"""An adaptor: what may change an image before the model sees it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from soda_tta.adaptors.files import read_adaptor_file, write_adaptor_file
+from soda_tta.errors import RunError
+from soda_tta.onnx_files import export_onnx
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Adaptor(ABC):
+    """`adaptor(images) -> images`, with its parameters as one flat vector: a search sees only R^d.
+
+    Images are float32 NCHW RGB in [0, 1] on both sides, and each is changed without regard to its neighbours.
+    """
+
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Adaptor]]] = {}
+    parameters: Array  # float32, shape (d,)
+
+    def __init_subclass__(cls) -> None:
+        Adaptor.kinds[cls.kind] = cls
+
+    def __call__(self, images: Array) -> Array:
+        result: Array = self.candidates(images, self.parameters[None])[0]
+        return result
+
+    @abstractmethod
+    def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
+        """The same images through k parameter vectors (k, d): an array (k, n, 3, height, width).
+
+        `noise` seeds what is random while learning (dropout), alike for every candidate; None switches it off.
+        """
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """Everything but the parameters that is needed to build this adaptor again, as plain JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> Adaptor:
+        """The inverse of `numbers`."""
+
+    @abstractmethod
+    def as_module(self) -> Any:
+        """A PyTorch module that does the same to a batch of images."""
+
+    def save(self, path: str | Path) -> None:
+        """Write parameters and structure to a safetensors file."""
+        write_adaptor_file(Path(path), self.kind, self.numbers(), self.parameters)
+
+    @staticmethod
+    def load(path: str | Path) -> Adaptor:
+        """Read an adaptor back; nothing in the file is executed."""
+        kind, numbers, parameters = read_adaptor_file(Path(path))
+        if kind not in Adaptor.kinds:
+            raise RunError(f"{path} holds an adaptor of kind {kind!r}, which this version does not know.")
+        try:
+            return Adaptor.kinds[kind].from_numbers(numbers, parameters)
+        except (TypeError, ValueError) as error:
+            raise RunError(f"{path} holds an adaptor that cannot be built: {error}") from error
+
+    def to_onnx(self, path: str | Path) -> float:
+        """Write an ONNX file that runs in front of the model anywhere; returns its largest deviation from PyTorch.
+
+        The file is checked in ONNX Runtime on images of another size and number than it was traced with.
+        """
+        return export_onnx(self.as_module(), Path(path), example=(2, 3, 32, 32), check=(3, 3, 48, 40), output="adapted")

@@ -1,0 +1,35 @@
+"""Adaptors on disk: one safetensors file, parameters and a JSON description. Never a pickle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from soda_tta.atomic import replacing
+from soda_tta.errors import RunError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+KEY = "soda_tta.adaptor"
+
+
+def write_adaptor_file(path: Path, kind: str, numbers: dict[str, Any], parameters: Array) -> None:
+    description = json.dumps({"kind": kind, "numbers": numbers}, sort_keys=True)
+    with replacing(path) as temporary:
+        save_file({"parameters": np.ascontiguousarray(parameters, np.float32)}, temporary, {KEY: description})
+
+
+def read_adaptor_file(path: Path) -> tuple[str, dict[str, Any], Array]:
+    """Kind, numbers and parameters; a sentence if the file is something else."""
+    if not path.is_file():
+        raise RunError(f"{path} does not exist; give an adaptor.safetensors written by a run.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            description = json.loads((file.metadata() or {})[KEY])
+            return description["kind"], description["numbers"], file.get_tensor("parameters")
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise RunError(f"{path} is not an adaptor of this package ({type(error).__name__}).") from error

@@ -1,0 +1,33 @@
+"""The adaptor that changes nothing: what a run ends with when it learned nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from soda_tta.adaptors.adaptor import Adaptor, Array
+
+
+class Identity(Adaptor):
+    """Leaves every image as it is; has no parameters."""
+
+    kind = "identity"
+
+    def __init__(self) -> None:
+        self.parameters = np.zeros(0, np.float32)
+
+    def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
+        return np.broadcast_to(images, (len(thetas), *images.shape))
+
+    def numbers(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> Identity:
+        return cls()
+
+    def as_module(self) -> Any:
+        import torch
+
+        return torch.nn.Hardtanh(0.0, 1.0)  # clipping to [0, 1], where every image lies already

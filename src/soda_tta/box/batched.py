@@ -1,0 +1,34 @@
+"""Several requests at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from soda_tta.box.box import Box, Wrapper
+from soda_tta.box.input import Array, check_images
+
+
+class Batched(Wrapper):
+    """Splits a call into requests of `batch` images and keeps `workers` of them under way.
+
+    Around `Retrying`, a request that fails is asked again alone: its neighbours are not paid twice.
+    """
+
+    def __init__(self, box: Box, *, batch: int | None = None, workers: int = 4) -> None:
+        super().__init__(box)
+        self.batch, self.workers = batch or box.batch, workers
+
+    def __call__(self, images: Array) -> Array:
+        images = check_images(images)
+        pieces = [images[start : start + self.batch] for start in range(0, len(images), self.batch)]
+        if len(pieces) < 2:
+            return self.box(images)
+        with ThreadPoolExecutor(min(self.workers, len(pieces))) as pool:
+            futures = [pool.submit(self.box, piece) for piece in pieces]
+            try:
+                return np.concatenate([future.result() for future in futures])
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)  # do not pay for requests not yet sent
+                raise

@@ -1,0 +1,130 @@
+"""A box: images in, class probabilities out, nothing else to be seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from soda_tta.box.input import Array, Input, check_images
+from soda_tta.errors import BoxError
+
+ROW_SUM_TOLERANCE = 1e-2  # half-precision models and services that print three digits stay inside
+
+
+class Box(ABC):
+    """A deployed classifier seen from outside: `box(images) -> probabilities`.
+
+    Images are float32 NCHW RGB in [0, 1]; a box does its own normalising, resizing and batching.
+    """
+
+    input: Input = Input()
+    logits: bool = False
+    batch: int = 64  # images a request; a box splits what it is given
+    classes: int | None = None  # known after the first answer
+
+    def __call__(self, images: Array) -> Array:
+        """The class probabilities of each image, one row an image."""
+        images = check_images(images)
+        if not len(images):
+            return np.zeros((0, self.classes or 0), np.float32)
+        starts = range(0, len(images), self.batch)
+        return np.concatenate([self._checked(images[start : start + self.batch]) for start in starts])
+
+    @abstractmethod
+    def answer(self, images: Array) -> Array:
+        """What the model returns for one request, unchecked."""
+
+    def fingerprint(self) -> str:
+        """What tells this model from another one on a protocol card."""
+        return repr(self)
+
+    @property
+    def module(self) -> Any:
+        """The PyTorch module inside, for methods that need gradients."""
+        raise BoxError(
+            f"{self!r} shows only probabilities; methods that need gradients or weights take a PyTorch module."
+        )
+
+    @property
+    def quantum(self) -> float | None:
+        """The smallest step of a pixel that survives the way to the model; None if there is no rounding."""
+        return self.input.quantum
+
+    def _checked(self, images: Array) -> Array:
+        output = check_probabilities(self.answer(images), len(images), self.classes, self.logits)
+        self.classes = output.shape[1]
+        return output
+
+
+class Wrapper(Box):
+    """A box around a box: does one thing and otherwise is what it wraps."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.input = box.input
+        self.batch = box.batch
+
+    @property
+    def classes(self) -> int | None:  # type: ignore[override]
+        return self.box.classes
+
+    def __call__(self, images: Array) -> Array:
+        return self.box(images)
+
+    def answer(self, images: Array) -> Array:
+        return self.box.answer(images)
+
+    def fingerprint(self) -> str:
+        return self.box.fingerprint()
+
+    @property
+    def module(self) -> Any:
+        return self.box.module
+
+    @property
+    def quantum(self) -> float | None:
+        return self.box.quantum
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.box!r})"
+
+
+def check_probabilities(output: Any, rows: int, classes: int | None, logits: bool) -> Array:
+    """The answer as (rows, classes) float32 probabilities, or a sentence that says what came back instead."""
+    output = np.asarray(output)
+    if output.dtype.kind not in "fiu":
+        raise BoxError(f"the model returned {output.dtype} values; probabilities are numbers. Choose its output by name.")
+    if output.ndim > 2 and all(extent == 1 for extent in output.shape[2:]):
+        output = output.reshape(output.shape[:2])
+    if output.ndim != 2:
+        raise BoxError(
+            f"the model returned an array of shape {output.shape} for {rows} images; expected ({rows}, classes). "
+            "Choose its output by name, or wrap it in a function that returns one row an image."
+        )
+    if len(output) != rows:
+        raise BoxError(f"the model returned {len(output)} rows for {rows} images; it must answer every image once.")
+    if classes is not None and output.shape[1] != classes:
+        raise BoxError(f"the model returned {output.shape[1]} classes where it returned {classes} before.")
+    if output.shape[1] < 2:
+        raise BoxError(f"the model returned {output.shape[1]} class; a classifier has at least two.")
+    output = output.astype(np.float32, copy=False)
+    if not np.isfinite(output).all():
+        row = int(np.flatnonzero(~np.isfinite(output).all(axis=1))[0])
+        raise BoxError(
+            f"the model returned NaN or infinity (first in row {row}); check its normalisation (--mean, --std, --pixel-range)."
+        )
+    if logits:
+        return softmax(output)
+    sums = output.sum(axis=1, dtype=np.float64)
+    worst = int(np.argmax(np.abs(sums - 1)))
+    if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE or output.min() < -1e-6:
+        found = f"sum to {sums[worst]:.4g}" if output.min() >= -1e-6 else f"hold negative numbers ({output.min():.4g})"
+        raise BoxError(f"the model returned rows that {found}; if these are logits, pass --logits (or logits=True).")
+    return np.clip(output, 0, 1)
+
+
+def softmax(logits: Array) -> Array:
+    exponents: Array = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exponents / exponents.sum(axis=1, keepdims=True)

@@ -1,0 +1,127 @@
+"""What a box states about the images it takes, and how ours are turned into those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from soda_tta.errors import BoxError, ImageError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+DTYPES = ("float32", "float16", "uint8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """The images a deployed model was built for.
+
+    Ours are float32 NCHW RGB in [0, 1]; `prepare` resizes, reorders and normalises them:
+    `(pixel * pixel_range - mean) / std`, channel by channel in the order the model wants.
+
+    >>> Input(mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)).prepare(np.ones((1, 3, 2, 2), np.float32)).max()
+    np.float32(2.0)
+    """
+
+    size: tuple[int, int] | None = None  # height, width; None takes any
+    layout: str = "NCHW"
+    channels: str = "RGB"
+    pixel_range: float = 1.0  # 255 for models that take raw bytes as numbers
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if self.layout not in ("NCHW", "NHWC"):
+            raise BoxError(f"layout {self.layout!r} is unknown; choose NCHW or NHWC.")
+        if self.channels not in ("RGB", "BGR", "L"):
+            raise BoxError(f"channel order {self.channels!r} is unknown; choose RGB, BGR or L (one grey channel).")
+        if self.dtype not in DTYPES:
+            raise BoxError(f"the model takes {self.dtype}; this package sends {', '.join(DTYPES)}.")
+        if not (self.pixel_range > 0):
+            raise BoxError(f"pixel range {self.pixel_range} is not positive; use 1 or 255.")
+        for name in ("mean", "std"):
+            value = tuple(float(v) for v in getattr(self, name))
+            if len(value) not in (1, 3):
+                raise BoxError(f"{name} has {len(value)} numbers; give one, or one a channel (3).")
+            object.__setattr__(self, name, value * 3 if len(value) == 1 else value)
+        if min(self.std) <= 0:
+            raise BoxError(f"std {self.std} must be positive.")
+
+    @property
+    def quantum(self) -> float | None:
+        """The smallest step of a pixel that survives the way to the model; None if there is no rounding."""
+        return 1 / 255 if self.dtype == "uint8" else None
+
+    def prepare(self, images: Array) -> Array:
+        """Our images as this model wants them."""
+        if self.size is not None and images.shape[2:] != self.size:
+            images = resize(images, self.size)
+        if self.channels == "L":
+            images = np.tensordot(images, LUMA, axes=(1, 0))[:, None]
+        elif self.channels == "BGR":
+            images = images[:, ::-1]
+        scale = np.array(self.pixel_range, np.float64) / np.array(self.std)
+        shift = np.array(self.mean) / np.array(self.std)
+        if np.any(scale != 1) or np.any(shift != 0):
+            columns = (1, -1, 1, 1)
+            depth = images.shape[1]
+            images = images * scale[:depth].astype(np.float32).reshape(columns)
+            images -= shift[:depth].astype(np.float32).reshape(columns)
+        if self.layout == "NHWC":
+            images = images.transpose(0, 2, 3, 1)
+        if self.dtype == "uint8":
+            images = np.clip(np.rint(images), 0, 255)
+        return np.ascontiguousarray(images, dtype=self.dtype)
+
+    def card(self) -> dict[str, Any]:
+        """The same facts as plain JSON."""
+        return asdict(self)
+
+
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, as Pillow's "L"
+
+
+def resize(images: Array, size: tuple[int, int]) -> Array:
+    """Resize a batch with Pillow's antialiased bilinear filter, without leaving float32."""
+    height, width = size
+    resized = np.empty((*images.shape[:2], height, width), np.float32)
+    for index in np.ndindex(*images.shape[:2]):
+        plane = Image.fromarray(images[index])
+        resized[index] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
+    return resized
+
+
+def input_from_shape(shape: Sequence[int | str | None], dtype: str, **stated: Any) -> Input:
+    """Read layout, channels and size off a model's declared input shape; what the user states goes first."""
+    if len(shape) != 4:
+        raise BoxError(f"the model's input has shape {list(shape)}; an image model takes four dimensions.")
+    fixed = [d if isinstance(d, int) and d > 0 else None for d in shape]
+    layout = stated.pop("layout", None) or ("NHWC" if fixed[3] in (1, 3) and fixed[1] not in (1, 3) else "NCHW")
+    depth, height, width = (fixed[1], fixed[2], fixed[3]) if layout == "NCHW" else (fixed[3], fixed[1], fixed[2])
+    if depth not in (None, 1, 3):
+        raise BoxError(f"the model takes {depth} channels ({layout}); only 3 (RGB) or 1 (grey) can be sent.")
+    if depth == 1:
+        stated.setdefault("channels", "L")
+    if height is not None and width is not None:
+        stated.setdefault("size", (height, width))
+    if dtype == "uint8":
+        stated.setdefault("pixel_range", 255.0)
+    return Input(layout=layout, dtype=dtype, **stated)
+
+
+def check_images(images: Array) -> Array:
+    """Refuse what is not float32 NCHW RGB in [0, 1]."""
+    images = np.asarray(images)
+    if images.ndim != 4 or images.shape[1] != 3:
+        raise ImageError(f"a box takes images of shape (n, 3, height, width); got {images.shape}.")
+    if images.dtype != np.float32:
+        raise ImageError(f"a box takes float32 images in [0, 1]; got {images.dtype}: divide bytes by 255 first.")
+    if images.size and not (images.min() >= 0 and images.max() <= 1):  # also catches NaN
+        low, high = float(images.min()), float(images.max())
+        raise ImageError(f"a box takes pixels in [0, 1]; got {low:.4g} .. {high:.4g}.")
+    return images

@@ -1,0 +1,103 @@
+"""`load_box`: one call for every kind of deployed model."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from soda_tta.box.batched import Batched
+from soda_tta.box.box import Box
+from soda_tta.box.input import Input
+from soda_tta.box.onnx_runtime import OnnxBox
+from soda_tta.box.open_inference import OpenInferenceBox
+from soda_tta.box.python import CallableBox
+from soda_tta.box.retrying import Retrying
+from soda_tta.box.torch_module import ModuleBox
+from soda_tta.errors import BoxError
+
+INPUT_FACTS = tuple(Input.__dataclass_fields__)
+
+
+def load_box(model: Any, **options: Any) -> Box:
+    """Turn a deployed model into a box, whatever it is.
+
+    `model`: the path of an ONNX file; `http(s)://host/v2/models/NAME` (Open Inference Protocol);
+    `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box already.
+    `options` state what the model itself does not say: `mean`, `std`, `pixel_range`, `layout`, `channels`,
+    `size`, `logits`, `batch`, and for remote models `timeout`, `workers`, `api_key_env` ...
+
+    >>> import numpy as np
+    >>> load_box(lambda images: np.full((len(images), 2), 0.5))
+    CallableBox(<lambda>)
+    """
+    options = {name: value for name, value in options.items() if value is not None}
+    if isinstance(model, Box):
+        if options:
+            raise BoxError("a box already states its input; give the options where it is made.")
+        return model
+    if isinstance(model, str | Path):
+        return _from_text(str(model), options)
+    torch = sys.modules.get("torch")  # a module cannot be here unless its library is
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return _build(ModuleBox, model, _with_input(options))
+    if callable(model):
+        return _build(CallableBox, model, _with_input(options))
+    raise BoxError(f"{type(model).__name__} is not a model; give a path, an address, a module or a function.")
+
+
+def _from_text(text: str, options: dict[str, Any]) -> Box:
+    if text.startswith(("http://", "https://")):
+        if "/v2/models/" not in text:
+            raise BoxError(f"{text} names no model; give http(s)://host:port/v2/models/NAME.")
+        workers = options.pop("workers", 4)
+        return Batched(Retrying(_build(OpenInferenceBox, text, options)), workers=workers)
+    if text.endswith(".onnx"):
+        return _build(OnnxBox, text, options)
+    if text.endswith((".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")):
+        raise BoxError(f"{text} may be a pickle, which can run code when it is opened; export the model to ONNX.")
+    if ":" in text:
+        return load_box(import_function(text), **options)
+    raise BoxError(f"{text} is no model this package knows; give an .onnx file, http://.../v2/models/NAME or module:function.")
+
+
+def _with_input(options: dict[str, Any]) -> dict[str, Any]:
+    facts = {name: options.pop(name) for name in INPUT_FACTS if name in options}
+    if facts:
+        options["input"] = Input(**facts)
+    return options
+
+
+def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any]) -> Box:
+    accepted = set(inspect.signature(kind).parameters) | (
+        set(INPUT_FACTS) if kind in (OnnxBox, OpenInferenceBox) else set()
+    )
+    unknown = sorted(set(options) - accepted)
+    if unknown:
+        known = ", ".join(sorted(accepted - {"url", "path", "module", "function", "stated", "input"}))
+        raise BoxError(f"{', '.join(unknown)} does not apply to {model}; what can be stated: {known}.")
+    return kind(model, **options)
+
+
+def import_function(text: str) -> Any:
+    """The object named by `package.module:name` or `path/to/file.py:name`."""
+    place, _, name = text.rpartition(":")
+    try:
+        if place.endswith(".py"):
+            if not Path(place).is_file():
+                raise BoxError(f"{place} does not exist.")
+            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            module = importlib.import_module(place)
+    except ImportError as error:
+        raise BoxError(f"{place} cannot be imported: {error}") from error
+    if not callable(getattr(module, name, None)):
+        raise BoxError(f"{place} has no function {name!r}.")
+    return getattr(module, name)

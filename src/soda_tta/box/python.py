@@ -1,0 +1,80 @@
+"""A box from any Python callable."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from soda_tta.box.box import Box
+from soda_tta.box.input import Array, Input
+from soda_tta.errors import BoxError, BoxUnavailable
+
+
+class CallableBox(Box):
+    """Ask a Python function: prepared images in, one row of numbers an image out.
+
+    >>> box = CallableBox(lambda images: np.full((len(images), 4), 0.25))
+    >>> box(np.zeros((2, 3, 8, 8), np.float32)).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Array], Any],
+        *,
+        input: Input | None = None,
+        logits: bool = False,
+        batch: int = 256,
+        timeout: float | None = None,
+    ) -> None:
+        self.function, self.input, self.logits, self.batch, self.timeout = (
+            function,
+            input or Input(),
+            logits,
+            batch,
+            timeout,
+        )
+
+    def answer(self, images: Array) -> Array:
+        prepared = self.input.prepare(images)
+        if self.timeout is None:
+            return self._ask(prepared)
+        return within(self.timeout, lambda: self._ask(prepared))
+
+    def _ask(self, prepared: Array) -> Array:
+        try:
+            return np.asarray(self.function(prepared))
+        except (BoxError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise BoxError(f"the model raised {type(error).__name__}: {error}") from error
+
+    def fingerprint(self) -> str:
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return f"python:{getattr(self.function, '__module__', '?')}:{name}"
+
+    def __repr__(self) -> str:
+        return f"CallableBox({getattr(self.function, '__qualname__', self.function)!s})"
+
+
+def within(seconds: float, ask: Callable[[], Array]) -> Array:
+    """Wait for an answer, but not for ever. A hanging call cannot be killed: its thread is left behind."""
+    results: list[Array | BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(ask())
+        except BaseException as error:
+            results.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not results:
+        raise BoxUnavailable(f"the model did not answer within {seconds:g} s; raise the timeout (--timeout) or look at it.")
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]

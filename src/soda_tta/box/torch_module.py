@@ -1,0 +1,45 @@
+"""A box from a PyTorch module: the one kind that also shows its inside."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from soda_tta.box.box import Box
+from soda_tta.box.input import Array, Input
+from soda_tta.errors import BoxError
+
+
+class ModuleBox(Box):
+    """Ask a PyTorch module in evaluation mode, without gradients. `.module` is there for white-box methods."""
+
+    def __init__(self, module: Any, *, input: Input | None = None, logits: bool = False, batch: int = 32) -> None:
+        # 32 images of a small network still live in the cache; larger chunks run a third slower
+        self._module, self.input, self.logits, self.batch = module.eval(), input or Input(), logits, batch
+
+    @property
+    def module(self) -> Any:
+        return self._module
+
+    def answer(self, images: Array) -> Array:
+        import torch
+
+        self._module.eval()  # a white-box method may have left it in training mode
+        with torch.inference_mode():
+            try:
+                output = self._module(torch.from_numpy(self.input.prepare(images)))
+            except Exception as error:
+                raise BoxError(f"the module raised {type(error).__name__}: {error}") from error
+        if not isinstance(output, torch.Tensor):
+            raise BoxError(f"the module returned {type(output).__name__}; wrap it so that it returns one tensor.")
+        return output.float().numpy()  # type: ignore[no-any-return]
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for name, tensor in sorted(self._module.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return f"torch:sha256:{digest.hexdigest()}"
+
+    def __repr__(self) -> str:
+        return f"ModuleBox({type(self._module).__name__})"

@@ -1,0 +1,54 @@
+"""What a run tells whoever watches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from soda_tta.plan import Plan
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The run is about to begin."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A pass over all images has come this far."""
+
+    purpose: str
+    done: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a search: what it asked, what came back. This is also a line of the history."""
+
+    epoch: int
+    step: int  # within the epoch
+    of: int  # steps in the epoch
+    lr: float
+    purpose: str
+    queries: int
+    losses: tuple[float, ...]  # of every candidate; the first is the point itself
+    mutual_information: float
+    cross_entropy: float
+
+    @property
+    def loss(self) -> float:
+        return self.losses[0]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the user should know."""
+
+    text: str
+
+
+Event = Planned | Answered | Step | Notice
+Listener = Callable[[Event], None]

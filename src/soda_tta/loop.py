@@ -1,0 +1,142 @@
+"""The one training loop: images through candidates of the adaptor to the box, losses back to the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from soda_tta.adaptors import Adaptor
+from soda_tta.box import Box, Ledger, Metered
+from soda_tta.data import Images
+from soda_tta.events import Step
+from soda_tta.journal import Journal, read_checkpoint, write_checkpoint
+from soda_tta.objectives import Loss, Soda
+from soda_tta.reliable import Selection
+from soda_tta.search import MultiPointSearch
+
+Array = np.ndarray[Any, np.dtype[Any]]
+QUERY_BYTES = 2**28  # adapted images are made and sent in pieces no larger than this
+ORDER, NOISE = 1, 2  # streams of randomness, so that no two draws share a seed
+
+
+@dataclass(frozen=True)
+class Task:
+    """What does not change while learning."""
+
+    images: Images
+    box: Box
+    ledger: Ledger
+    selection: Selection
+    objective: Soda
+    batch: int
+    seed: int
+    reserve: int  # queries that must be left for the final answer
+
+
+class Training:
+    """One search over one task: advanced epoch by epoch, kept on disk, picked up again bit for bit.
+
+    With a folder, every step is written to a journal as soon as it is paid and every epoch leaves a checkpoint:
+    after a kill the journal's steps are told to the search again without asking the box.
+    """
+
+    def __init__(self, task: Task, adaptor: Adaptor, search: MultiPointSearch, folder: Path | None = None) -> None:
+        self.task, self.adaptor, self.search = task, adaptor, search
+        self.folder = folder
+        self.epoch = 0  # epochs completed
+        self.history: list[Step] = []
+        self.best_loss, self.best_theta = np.inf, self.search.theta
+        self.journal = Journal(folder / "history.jsonl") if folder else None
+        self.recorded: list[Step] = self._restore(folder) if folder else []
+
+    def advance(self, epochs: int, purpose: str) -> Iterator[Step]:
+        """Learn until so many epochs are complete, or until the next step would touch the reserve."""
+        box = Metered(self.task.box, self.task.ledger, purpose)
+        while self.epoch < epochs:
+            batches = self._batches()
+            for number, indices in enumerate(batches[self._steps_done() :], start=self._steps_done() + 1):
+                if not self.recorded and not self._affordable(len(indices)):
+                    return
+                yield self._step(number, len(batches), indices, box, purpose)
+            self._end_epoch(len(batches))
+
+    def _steps_done(self) -> int:
+        return sum(step.epoch == self.epoch + 1 for step in self.history)
+
+    def _batches(self) -> list[Array]:
+        count, batch = len(self.task.images), self.task.batch
+        order = np.random.default_rng([self.task.seed, ORDER, self.epoch]).permutation(count)
+        return [order[start : start + batch] for start in range(0, count, batch)]
+
+    def _affordable(self, images: int) -> bool:
+        left = self.task.ledger.left
+        return left is None or left - self.task.reserve >= images * self.search.numbers.candidates
+
+    def _step(self, number: int, of: int, indices: Array, box: Box, purpose: str) -> Step:
+        if self.recorded:
+            step = self.recorded.pop(0)
+        else:
+            losses = self._losses(indices, box, self.search.ask())
+            step = Step(
+                epoch=self.epoch + 1,
+                step=number,
+                of=of,
+                lr=self.search.rule.lr,
+                purpose=purpose,
+                queries=len(losses) * len(indices),
+                losses=tuple(loss.value for loss in losses),
+                mutual_information=losses[0].mutual_information,
+                cross_entropy=losses[0].cross_entropy,
+            )
+            if self.journal:
+                self.journal.append(step)
+        self.search.tell(step.losses)
+        self.history.append(step)
+        return step
+
+    def _losses(self, indices: Array, box: Box, thetas: Array) -> list[Loss]:
+        """The objective at every candidate. All candidates of a step go to the box together."""
+        images = self.task.images[indices]
+        noise = int(np.random.default_rng([self.task.seed, NOISE, self.search.count]).integers(2**31))
+        piece = max(1, QUERY_BYTES // (len(thetas) * images[0].nbytes))
+        answers = []
+        for start in range(0, len(images), piece):
+            adapted = self.adaptor.candidates(images[start : start + piece], thetas.astype(np.float32), noise)
+            rows = box(adapted.reshape(-1, *images.shape[1:]))
+            answers.append(rows.reshape(len(thetas), -1, rows.shape[1]))
+        probabilities = np.concatenate(answers, axis=1)
+        labels, reliable = self.task.selection.labels[indices], self.task.selection.reliable[indices]
+        return [self.task.objective(candidate, labels, reliable) for candidate in probabilities]
+
+    def _end_epoch(self, steps: int) -> None:
+        self.epoch += 1
+        if (loss := self.epoch_loss) < self.best_loss:
+            self.best_loss, self.best_theta = loss, self.search.theta
+        if self.folder and not self.recorded:
+            arrays = {"best": self.best_theta, **self.search.state()}
+            facts = {"epoch": self.epoch, "best_loss": self.best_loss, "steps": len(self.history)}
+            write_checkpoint(self.folder / "checkpoint.safetensors", arrays, facts)
+
+    @property
+    def epoch_loss(self) -> float:
+        """The mean loss of the last complete epoch: what rivals and epochs are compared by, without labels."""
+        return float(np.mean([step.loss for step in self.history if step.epoch == self.epoch]))
+
+    def _restore(self, folder: Path) -> list[Step]:
+        """Go back to the last checkpoint; returns the steps paid since, to be told again."""
+        steps = self.journal.read() if self.journal else []
+        for step in steps:
+            self.task.ledger.spend(step.queries, step.purpose)
+        checkpoint = read_checkpoint(folder / "checkpoint.safetensors")
+        if checkpoint is None:
+            return steps
+        arrays, facts = checkpoint
+        self.search.restore(arrays)
+        self.epoch, self.best_loss, self.best_theta = int(facts["epoch"]), float(facts["best_loss"]), arrays["best"]
+        done = int(facts["steps"])
+        self.history = steps[:done]
+        return steps[done:]

@@ -1,0 +1,113 @@
+"""A method is a recipe: which parts, which numbers. The loop knows no method by name."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from soda_tta.adaptors import PaperNetwork
+from soda_tta.errors import RecipeError
+from soda_tta.objectives import Soda
+from soda_tta.reliable import Reliable
+from soda_tta.search import SGD, Adam, MultiPoint
+
+ALIASES = {"q": "directions"}  # the paper's letters
+STEPS: dict[str, type[SGD] | type[Adam]] = {"sgd": SGD, "adam": Adam}
+LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # what lr="auto" chooses from
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """The parts of a method and its numbers; `but` changes a number and gives another recipe."""
+
+    name: str
+    summary: str
+    needs: str = "probabilities"
+    adaptor: PaperNetwork | None = None  # None: the images are left as they are
+    reliable: Reliable = Reliable()
+    objective: Soda = Soda()
+    search: MultiPoint = MultiPoint()
+    step: SGD | Adam = SGD()
+    learning_rates: tuple[float, ...] = ()  # more than one: chosen without labels while learning
+    epochs: int = 0
+    batch: int = 256
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0 or self.batch < 1:
+            raise RecipeError(f"{self.name} needs epochs >= 0 and a batch of at least 1.")
+
+    def but(self, **numbers: Any) -> Recipe:
+        """The same recipe with other numbers, named as in the paper: q, mu, sigma, lr, alpha, tau, rho, epochs ...
+
+        >>> from soda_tta.methods import methods
+        >>> methods()["soda"].but(q=10, lr="auto").search.directions
+        10
+        """
+        recipe = self
+        if "step" in numbers:
+            recipe = recipe._with_step(numbers.pop("step"))
+        if "lr" in numbers:
+            recipe = recipe._with_lr(numbers.pop("lr"))
+        for name, value in numbers.items():
+            recipe = recipe._with(ALIASES.get(name, name), value)
+        return recipe
+
+    def _with_step(self, name: Any) -> Recipe:
+        if name not in STEPS:
+            raise RecipeError(f"step {name!r} is unknown; choose {' or '.join(STEPS)}.")
+        return replace(self, step=STEPS[name](lr=self.step.lr, weight_decay=self.step.weight_decay))
+
+    def _with_lr(self, value: Any) -> Recipe:
+        if value == "auto":
+            return replace(self, learning_rates=LEARNING_RATES)
+        lr = convert("lr", value, 0.0)
+        return replace(self, learning_rates=(), step=replace(self.step, lr=lr))
+
+    def _with(self, name: str, value: Any) -> Recipe:
+        if name in ("epochs", "batch"):
+            return replace(self, **{name: convert(name, value, 0)})
+        for part in PARTS:
+            current = getattr(self, part)
+            if is_dataclass(current) and name in {field.name for field in fields(current)}:
+                changed = replace(current, **{name: convert(name, value, getattr(current, name))})  # type: ignore[type-var]
+                return replace(self, **{part: changed})
+        raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(self.numbers())}.")
+
+    def numbers(self) -> dict[str, Any]:
+        """Every number of the recipe under the name `but` takes."""
+        flat: dict[str, Any] = {"epochs": self.epochs, "batch": self.batch}
+        for part in PARTS:
+            if is_dataclass(current := getattr(self, part)):
+                flat.update(asdict(current))  # type: ignore[arg-type]
+        flat["step"] = type(self.step).__name__.lower()
+        if self.learning_rates:
+            flat["lr"] = "auto"
+        return flat
+
+    def renamed(self, name: str, summary: str) -> Recipe:
+        return replace(self, name=name, summary=summary)
+
+    @property
+    def queries_an_epoch(self) -> int:
+        """Queries an image and epoch."""
+        return self.search.candidates
+
+
+PARTS = ("adaptor", "reliable", "objective", "search", "step")
+
+
+def convert(name: str, value: Any, like: Any) -> Any:
+    """A value from the command line or Python, as the type the recipe holds."""
+    if isinstance(value, str):
+        try:
+            if isinstance(like, bool):
+                value = {"true": True, "false": False}[value.lower()]
+            elif isinstance(like, int | float):
+                value = float(value)
+        except (ValueError, KeyError):
+            raise RecipeError(f"{name}={value} is not a {type(like).__name__}.") from None
+    if isinstance(like, int) and not isinstance(like, bool):
+        if value != int(value):
+            raise RecipeError(f"{name}={value} must be a whole number.")
+        return int(value)
+    return float(value) if isinstance(like, float) else value

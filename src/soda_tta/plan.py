@@ -1,0 +1,78 @@
+"""What a run will cost, before it spends anything."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from soda_tta.errors import BudgetError
+from soda_tta.methods.recipe import Recipe
+
+RUNGS = (0.05, 0.20)  # rivals for lr="auto" are compared after these shares of the epochs
+KEPT = (2, 1)  # and so many of them go on
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Epochs and queries of a run. `rungs`: the epochs at which learning rates are compared (empty: nothing to choose)."""
+
+    images: int
+    epochs: int
+    rungs: tuple[int, ...]
+    queries: dict[str, int]  # by purpose
+    limit: int | None  # the hard limit in queries
+    shortened: bool  # the budget does not reach for the whole recipe
+
+    @property
+    def total(self) -> int:
+        return sum(self.queries.values())
+
+    @property
+    def queries_an_image(self) -> float:
+        return self.total / self.images
+
+    @property
+    def learns(self) -> bool:
+        return bool(self.queries.get("probe", 0) + self.queries.get("tune", 0))
+
+
+def plan_run(recipe: Recipe, images: int, budget: float | None = None) -> Plan:
+    """The plan of a recipe for so many images and at most `budget` queries an image, all purposes together.
+
+    >>> from soda_tta.methods import methods
+    >>> plan_run(methods()["soda"], images=10_000).queries_an_image   # 150 x 6, a first look and the answer
+    902.0
+    """
+    limit = None if budget is None else math.floor(budget * images + 1e-9)
+    if limit is not None and limit < images:
+        raise BudgetError(
+            f"a budget of {budget:g} queries an image cannot answer each of {images:,} images once; give at least 1."
+        )
+    passes = {"select": images, "evaluate": images}
+    learning = None if limit is None else limit - 2 * images
+    batch = min(recipe.batch, images)
+    if recipe.adaptor is None or not recipe.epochs or (learning is not None and learning < batch * recipe.search.candidates):
+        return Plan(images, 0, (), {"select": images}, limit, bool(recipe.epochs))
+    cost = images * recipe.search.candidates  # of an epoch
+    if len(recipe.learning_rates) < 2:
+        wanted = recipe.epochs * cost
+        spent = wanted if learning is None else min(wanted, _whole_steps(learning, images, batch, recipe.search.candidates))
+        return Plan(images, math.ceil(spent / cost), (), {**passes, "probe": spent}, limit, spent < wanted)
+    for epochs in range(recipe.epochs, 0, -1):
+        rungs = tuple(max(1, math.ceil(share * epochs)) for share in RUNGS)
+        tune = cost * (len(recipe.learning_rates) * rungs[0] + KEPT[0] * (rungs[1] - rungs[0]))
+        probe = cost * (epochs - rungs[1])
+        if learning is None or tune + probe <= learning:
+            queries = {**passes, "tune": tune, "probe": probe}
+            return Plan(images, epochs, rungs, queries, limit, epochs < recipe.epochs)
+    raise BudgetError(
+        f"a budget of {budget:g} queries an image cannot compare {len(recipe.learning_rates)} learning rates; "
+        "raise it or state one (--set lr=0.01)."
+    )
+
+
+def _whole_steps(learning: int, images: int, batch: int, candidates: int) -> int:
+    """Of `learning` queries, as many as make up whole steps: full epochs, then full batches."""
+    epochs, rest = divmod(learning, images * candidates)
+    steps = min(rest // (batch * candidates), images // batch)
+    return (epochs * images + steps * batch) * candidates

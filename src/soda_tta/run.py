@@ -1,0 +1,155 @@
+"""A run: what came out, what it cost, and everything needed to say how."""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from soda_tta.adaptors import Adaptor
+from soda_tta.atomic import replacing, write_text
+from soda_tta.box import Ledger
+from soda_tta.errors import RunError
+from soda_tta.events import Step
+from soda_tta.journal import step_from_json
+
+Array = np.ndarray[Any, np.dtype[Any]]
+FORMAT = 1  # of the files in a run directory
+
+
+@dataclass
+class Run:
+    """The result of `adapt`."""
+
+    before: Array  # probabilities of the images as they are
+    after: Array | None  # of the adapted images; None if the run was interrupted before it answered
+    adaptor: Adaptor
+    ledger: Ledger
+    history: list[Step]
+    stopped: str  # finished, budget, interrupted
+    reason: str  # the same as a sentence
+    card: dict[str, Any]  # the protocol card: every number that is needed to repeat this
+    names: list[str]
+    seconds: float
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def probabilities(self) -> Array:
+        """The answers to use: of the adapted images, or as they were if nothing was adapted."""
+        return self.before if self.after is None else self.after
+
+    @property
+    def predictions(self) -> Array:
+        return self.probabilities.argmax(axis=1)
+
+    @property
+    def changed(self) -> int:
+        """How many images are now given another class."""
+        return int((self.predictions != self.before.argmax(axis=1)).sum())
+
+    @property
+    def queries_an_image(self) -> float:
+        return self.ledger.total / len(self.before)
+
+    def summary(self) -> dict[str, Any]:
+        """`run.json`: the protocol card and the outcome, as plain JSON."""
+        return {
+            **self.card,
+            "stopped": self.stopped,
+            "reason": self.reason,
+            "queries": dict(self.ledger.queries),
+            "queries_an_image": self.queries_an_image,
+            "changed_answers": self.changed,
+            "mean_confidence": {
+                "before": float(self.before.max(axis=1).mean()),
+                "after": float(self.probabilities.max(axis=1).mean()),
+            },
+            "seconds": round(self.seconds, 3),
+            "notices": self.notices,
+        }
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `adaptor.safetensors`, `answers.safetensors`, `history.jsonl`, `predictions.csv`, then `run.json`."""
+        folder = Path(folder)
+        self.adaptor.save(folder / "adaptor.safetensors")
+        answers = {"before": self.before} if self.after is None else {"before": self.before, "after": self.after}
+        with replacing(folder / "answers.safetensors") as temporary:
+            save_file({name: np.ascontiguousarray(rows) for name, rows in answers.items()}, temporary)
+        write_text(folder / "history.jsonl", "".join(json.dumps(asdict(step)) + "\n" for step in self.history))
+        with replacing(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
+            write_predictions(file, self.names, self.before, self.probabilities)
+        write_text(folder / "run.json", json.dumps(self.summary(), indent=2) + "\n")
+        return folder
+
+    @staticmethod
+    def load(folder: str | Path) -> Run:
+        """Read a saved run back."""
+        folder = Path(folder)
+        facts = read_card(folder)
+        if facts.get("stopped") is None:
+            raise RunError(f"{folder} holds a run that has not ended; continue it with --resume.")
+        try:
+            answers = load_file(folder / "answers.safetensors")
+            lines = (folder / "history.jsonl").read_text().splitlines()
+            with (folder / "predictions.csv").open(newline="") as file:
+                names = [row["image"] for row in csv.DictReader(file)]
+        except (OSError, SafetensorError, KeyError) as error:
+            raise RunError(f"{folder} is incomplete: {error}") from error
+        ledger = Ledger()
+        ledger.queries = dict(facts["queries"])
+        return Run(
+            before=answers["before"],
+            after=answers.get("after"),
+            adaptor=Adaptor.load(folder / "adaptor.safetensors"),
+            ledger=ledger,
+            history=[step_from_json(line) for line in lines],
+            stopped=facts["stopped"],
+            reason=facts["reason"],
+            card={name: value for name, value in facts.items() if name in CARD},
+            names=names,
+            seconds=facts["seconds"],
+            notices=facts["notices"],
+        )
+
+
+CARD = ("format", "soda_tta", "method", "numbers", "seed", "budget", "images", "box", "versions", "plan", "chosen_lr", "reliable")
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{folder} holds no run (no run.json).") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise RunError(f"{path} was written by another version of this package; it is not read to avoid misreading it.")
+    return facts
+
+
+def write_predictions(file: Any, names: list[str], before: Array, after: Array) -> None:
+    writer = csv.writer(file)
+    writer.writerow(["image", "before", "before_confidence", "after", "after_confidence", "changed"])
+    for name, old, new in zip(names, before, after, strict=True):
+        first, second = int(old.argmax()), int(new.argmax())
+        writer.writerow([name, first, f"{old[first]:.6f}", second, f"{new[second]:.6f}", int(first != second)])
+
+
+def versions() -> dict[str, str]:
+    """What computed this."""
+    found = {"python": platform.python_version()}
+    for package in ("numpy", "torch", "onnxruntime"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,6 @@
+"""How theta moves. Pure ask/tell: a search never calls the box."""
+
+from soda_tta.search.steps import SGD, Adam
+from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch
+
+__all__ = ["SGD", "Adam", "MultiPoint", "MultiPointSearch"]
