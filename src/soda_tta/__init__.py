@@ -5,26 +5,32 @@ The front door. Names are imported when first used, so that `import soda_tta` st
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from soda_tta._version import __version__
 
+# Small operations alternate between PyTorch and the model's own threads. OpenMP threads that spin while they wait
+# make that up to twenty times slower as soon as anything else wants a core; waiting quietly costs nothing here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 if TYPE_CHECKING:
-    from soda_tta.adapt import adapt
+    from soda_tta.adaptation import adapt
     from soda_tta.adaptors import Adaptor
     from soda_tta.box import Box, load_box
-    from soda_tta.methods import methods
+    from soda_tta.recipes import methods
     from soda_tta.run import Run
 
 __all__ = ["Adaptor", "Box", "Run", "__version__", "adapt", "load_box", "methods"]
 
 HOMES = {
-    "adapt": "soda_tta.adapt",
+    "adapt": "soda_tta.adaptation",
     "Adaptor": "soda_tta.adaptors",
     "Box": "soda_tta.box",
     "load_box": "soda_tta.box",
-    "methods": "soda_tta.methods",
+    "methods": "soda_tta.recipes",
     "Run": "soda_tta.run",
 }
 
@@ -33,5 +39,5 @@ def __getattr__(name: str) -> Any:
     if name not in HOMES:
         raise AttributeError(f"soda_tta has no {name!r}.")
     value = getattr(import_module(HOMES[name]), name)
-    globals()[name] = value  # `soda_tta.adapt` is the function, also after its module of that name is imported
+    globals()[name] = value
     return value

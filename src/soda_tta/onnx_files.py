@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ TOLERANCE = 1e-5
 
 def open_session(path: Path, threads: int | None = None) -> Any:
     """An ONNX Runtime session on the CPU, without its telemetry."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
     except ImportError as error:
@@ -28,6 +26,8 @@ def open_session(path: Path, threads: int | None = None) -> Any:
         raise BoxError(f"{path} does not exist; give the path of an ONNX file.")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    # Its threads would go on spinning after an answer and take the cores from the adaptor, whose turn it then is.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if threads is not None:
         options.intra_op_num_threads = threads
     try:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from soda_tta.errors import BudgetError
-from soda_tta.methods.recipe import Recipe
+from soda_tta.recipes.recipe import Recipe
 
 RUNGS = (0.05, 0.20)  # rivals for lr="auto" are compared after these shares of the epochs
 KEPT = (2, 1)  # and so many of them go on
@@ -39,7 +39,7 @@ class Plan:
 def plan_run(recipe: Recipe, images: int, budget: float | None = None) -> Plan:
     """The plan of a recipe for so many images and at most `budget` queries an image, all purposes together.
 
-    >>> from soda_tta.methods import methods
+    >>> from soda_tta.recipes import methods
     >>> plan_run(methods()["soda"], images=10_000).queries_an_image   # 150 x 6, a first look and the answer
     902.0
     """

@@ -15,15 +15,15 @@ from soda_tta.box.input import Array, input_from_shape
 from soda_tta.errors import BoxError, BoxUnavailable
 
 DATATYPES = {"FP32": "float32", "FP16": "float16", "UINT8": "uint8"}
-BUSY = {408, 425, 429, 500, 502, 503, 504}  # worth asking again
+BUSY = {408, 425, 429, 502, 503, 504}  # worth asking again; a 500 is how servers say that the request itself is wrong
 
 
 class OpenInferenceBox(Box):
     """Ask `http(s)://host:port/v2/models/NAME[/versions/V]`: one request a call, JSON or binary tensors.
 
     Names, shapes and types come from the model's metadata. `binary=None` uses binary tensors where the server
-    advertises them and falls back to JSON where it refuses them. The API key is read from the environment
-    variable `api_key_env`, never given on a command line.
+    advertises them, else JSON. The API key is read from the environment variable `api_key_env`, never given on a
+    command line.
     """
 
     def __init__(
@@ -69,20 +69,11 @@ class OpenInferenceBox(Box):
 
     def answer(self, images: Array) -> Array:
         tensor = self.input.prepare(images)
-        try:
-            return self._infer(tensor)
-        except RefusedBinary:
-            self.binary = False  # the server said 4xx to a form it does not know; from now on JSON
-            return self._infer(tensor)
-
-    def _infer(self, tensor: Array) -> Array:
         if self.binary:
             body, headers = binary_request(self.input_name, self.datatype, tensor, self.output_name)
         else:
             body, headers = json_request(self.input_name, self.datatype, tensor, self.output_name)
         response = self._send("POST", f"{self.url}/infer", content=body, headers=headers)
-        if self.binary and response.status_code in (400, 415, 422):
-            raise RefusedBinary(describe(response))
         if response.status_code != 200:
             raise BoxError(f"{self.url} answered {describe(response)}")
         return read_response(response.content, response.headers, self.output_name)
@@ -121,10 +112,6 @@ class OpenInferenceBox(Box):
 
     def __repr__(self) -> str:
         return f"OpenInferenceBox({self.url!r})"
-
-
-class RefusedBinary(BoxError):
-    """The server does not take binary tensors."""
 
 
 def open_client(timeout: float, headers: dict[str, str], certificate_authority: str | Path | None) -> Any:

@@ -64,8 +64,9 @@ class MultiPointSearch:
 
     def tell(self, losses: Any) -> None:
         """Move by the losses of the points last asked for, in the same order."""
+        gradient = self.estimate(losses)
         self.count += 1
-        self.theta = self.rule.step(self.theta, self.estimate(losses), self.count, self.memory)
+        self.theta = self.rule.step(self.theta, gradient, self.count, self.memory)
 
     def estimate(self, losses: Any) -> Array:
         """Eq. 1: the mean of [f(theta + mu u) - f(theta)] / mu along u."""

@@ -39,7 +39,7 @@ class Recipe:
     def but(self, **numbers: Any) -> Recipe:
         """The same recipe with other numbers, named as in the paper: q, mu, sigma, lr, alpha, tau, rho, epochs ...
 
-        >>> from soda_tta.methods import methods
+        >>> from soda_tta.recipes import methods
         >>> methods()["soda"].but(q=10, lr="auto").search.directions
         10
         """

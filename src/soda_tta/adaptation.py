@@ -22,7 +22,7 @@ from soda_tta.errors import RunError
 from soda_tta.events import Answered, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
 from soda_tta.loop import Task, Training
-from soda_tta.methods import Recipe, find_method
+from soda_tta.recipes import Recipe, find_method
 from soda_tta.plan import KEPT, Plan, plan_run
 from soda_tta.run import FORMAT, Run, read_card, versions
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from soda_tta.errors import RecipeError
-from soda_tta.methods.deployed import deployed
-from soda_tta.methods.recipe import Recipe
-from soda_tta.methods.soda import soda, soda_auto
+from soda_tta.recipes.deployed import deployed
+from soda_tta.recipes.recipe import Recipe
+from soda_tta.recipes.soda import soda, soda_auto
 
 __all__ = ["Recipe", "find_method", "methods"]
 

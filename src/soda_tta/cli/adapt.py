@@ -1,0 +1,139 @@
+"""`soda-tta adapt`: learn to change the images so that the deployed model does better."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from soda_tta.cli.display import Display, money, table
+from soda_tta.cli.interrupt import Interrupt
+from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.errors import BoxError, BudgetError, RecipeError, RunError, SodaError
+
+EXAMPLES = """\
+examples:
+  soda-tta adapt --model model.onnx --images night/ --out runs/night --dry-run --price 1.5
+  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/night --budget 100
+  soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night --set lr=auto
+  soda-tta adapt ... --out runs/night --resume        continue after a kill, a crash or Ctrl-C
+
+Every query is counted. A killed run continues where it was: no step that was paid is paid again.
+"""
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "adapt",
+        help="learn from unlabelled images how to change them so that the model does better",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_model(parser)
+    add_images(parser)
+    group = parser.add_argument_group("the run")
+    group.add_argument("--out", metavar="RUN", help="directory for the run (not needed with --dry-run)")
+    group.add_argument("--method", default="soda", metavar="NAME", help="see 'soda-tta methods' (default soda)")
+    group.add_argument("--budget", type=float, metavar="Q", help="at most Q queries an image, all purposes together")
+    group.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="change a number of the method: q=10, lr=auto ..."
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
+    group.add_argument("--resume", action="store_true", help="continue the run in --out")
+    group.add_argument("--dry-run", action="store_true", help="say what the run would cost, without spending a query")
+    group.add_argument("--price", type=float, metavar="P", help="money a thousand queries, to print costs")
+    group.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from soda_tta.adaptation import adapt
+    from soda_tta.plan import plan_run
+    from soda_tta.recipes import find_method
+
+    recipe = find_method(options.method).but(**changes(options.set))
+    images = images_from(options)
+    if options.dry_run:
+        return dry_run(options, plan_run(recipe, len(images), options.budget), recipe)
+    if options.out is None:
+        raise RunError("give --out RUN, a directory for the run (or --dry-run to see its cost).")
+    box = model_from(options)
+    resume_with = shlex.join(["soda-tta", *(word for word in options.given if word != "--resume"), "--resume"])
+    with Interrupt() as interrupt, Display(quiet=options.json) as display:
+        try:
+            result = adapt(
+                images,
+                box,
+                recipe,
+                options.budget,
+                options.seed,
+                out=options.out,
+                resume=options.resume,
+                stop=interrupt,
+                listener=display,
+            )
+        except SodaError as error:
+            if isinstance(error, BoxError | BudgetError) and (Path(options.out) / "run.json").exists():
+                raise type(error)(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
+            raise
+    if options.json:
+        print(json.dumps({**result.summary(), "out": options.out}))
+    else:
+        print_summary(result, options)
+    if result.stopped == "interrupted":
+        if not options.json:
+            print(f"continue with: {resume_with}")
+        return 130
+    return 0
+
+
+def print_summary(result: Any, options: argparse.Namespace) -> None:
+    count = len(result.before)
+    spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in result.ledger.queries.items())
+    rows = [
+        ("images", f"{count:,}"),
+        ("queries", f"{result.ledger.total:,} ({spent})"),
+        ("an image", f"{result.queries_an_image:.2f}{money(result.ledger.total, options.price)}"),
+        ("answers changed", f"{result.changed:,} ({result.changed / count:.1%})"),
+        ("mean confidence", f"{result.before.max(1).mean():.3f} -> {result.probabilities.max(1).mean():.3f}"),
+        ("seconds", f"{result.seconds:.1f}"),
+        ("stopped", f"{result.stopped}: {result.reason}"),
+        ("written", options.out),
+    ]
+    print(f"{result.card['method']} on {options.images}")
+    print(table(rows))
+
+
+def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
+    if options.json:
+        cost = {} if options.price is None else {"price": options.price, "money": plan.total / 1000 * options.price}
+        facts = {"method": recipe.name, "numbers": recipe.numbers(), "queries_an_image": plan.queries_an_image}
+        print(json.dumps({**asdict(plan), "total": plan.total, **facts, **cost}))
+        return 0
+    parts = ", ".join(f"{purpose} {queries:,}" for purpose, queries in plan.queries.items())
+    wanted = f"{plan.epochs} of {recipe.epochs}" if plan.shortened else f"{plan.epochs}"
+    print(f"{recipe.name} would ask {plan.total:,} queries; nothing was asked.")
+    print(
+        table(
+            [
+                ("images", f"{plan.images:,}"),
+                ("epochs", wanted),
+                ("queries", parts),
+                ("an image", f"{plan.queries_an_image:.2f}{money(plan.total, options.price)}"),
+            ]
+        )
+    )
+    return 0
+
+
+def changes(pairs: list[str]) -> dict[str, str]:
+    """['q=10', 'lr=auto'] as a dictionary."""
+    split = [pair.partition("=") for pair in pairs]
+    for name, sign, value in split:
+        if not (name and sign and value):
+            raise RecipeError(f"--set takes NAME=VALUE, such as q=10; got {name + sign + value!r}.")
+    return {name: value for name, _, value in split}

@@ -1,0 +1,94 @@
+"""`soda-tta apply`: a saved adaptor on new images, one query an image."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from soda_tta.atomic import replacing, write_text
+from soda_tta.cli.display import Display
+from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.errors import SodaError
+from soda_tta.events import Answered, Planned
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "apply",
+        help="a saved adaptor on new images: one query an image",
+        description=__doc__,
+        epilog="example: soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ --out answers.csv",
+    )
+    parser.add_argument("--adaptor", required=True, metavar="RUN", help="a run directory or an adaptor.safetensors")
+    add_model(parser, required=False)
+    add_images(parser)
+    parser.add_argument("--out", metavar="FILE", help="CSV of answers (default: standard output)")
+    parser.add_argument("--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model")
+    parser.add_argument("--json", action="store_true", help="answers as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from soda_tta.adaptors import Adaptor
+    from soda_tta.box import Ledger, Metered
+    from soda_tta.plan import Plan
+
+    if options.model is None and options.save_images is None:
+        raise SodaError("give --model to get answers, or --save-images to get adapted images.")
+    path = Path(options.adaptor)
+    adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
+    images = images_from(options)
+    ledger = Ledger()
+    box = None if options.model is None else Metered(model_from(options), ledger, "serve")
+    answers = []
+    with Display(quiet=options.json) as display:
+        display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False)))
+        for start in range(0, len(images), 256):
+            adapted = adaptor(images[slice(start, start + 256)])
+            if options.save_images:
+                save_images(Path(options.save_images), images, start, adapted)
+            if box is not None:
+                answers.append(box(adapted))
+            display(Answered("serve", start + len(adapted), len(images)))
+    if box is not None:
+        report(options, images, np.concatenate(answers), ledger.total)
+    elif options.json:
+        print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
+    return 0
+
+
+def report(options: argparse.Namespace, images: Any, answers: Any, queries: int) -> None:
+    names = [images.name(index) for index in range(len(images))]
+    classes, confidence = answers.argmax(axis=1).tolist(), answers.max(axis=1).tolist()
+    if options.json:
+        rows = [dict(image=n, label=c, confidence=round(p, 6)) for n, c, p in zip(names, classes, confidence, strict=True)]
+        text = json.dumps({"queries": queries, "answers": rows}) + "\n"
+    else:
+        import csv
+
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow(["image", "class", "confidence"])
+        writer.writerows([n, c, f"{p:.6f}"] for n, c, p in zip(names, classes, confidence, strict=True))
+        text = buffer.getvalue()
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        write_text(Path(options.out), text)
+        print(f"{len(names):,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
+
+
+def save_images(folder: Path, images: Any, start: int, adapted: Any) -> None:
+    for offset, pixels in enumerate(adapted):
+        target = folder / Path(images.name(start + offset)).with_suffix(".png")
+        if target.is_absolute() and not target.is_relative_to(folder.absolute()):
+            target = folder / target.name  # a list of files elsewhere: keep the name only
+        with replacing(target) as temporary:
+            Image.fromarray(np.rint(pixels.transpose(1, 2, 0) * 255).astype(np.uint8)).save(temporary, "PNG")

@@ -1,0 +1,34 @@
+"""`soda-tta export`: an adaptor as an ONNX file that runs in front of the model anywhere, without this package."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a saved adaptor as an ONNX file to run in front of the model",
+        description=__doc__,
+        epilog="example: soda-tta export runs/night night.onnx",
+    )
+    parser.add_argument("adaptor", metavar="RUN", help="a run directory or an adaptor.safetensors")
+    parser.add_argument("onnx", metavar="FILE", help="the ONNX file to write; images in [0, 1], NCHW, RGB, both ways")
+    parser.add_argument("--json", action="store_true", help="print machine-readable JSON")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from soda_tta.adaptors import Adaptor
+
+    path = Path(options.adaptor)
+    adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
+    deviation = adaptor.to_onnx(options.onnx)
+    if options.json:
+        print(json.dumps({"onnx": options.onnx, "largest_deviation": deviation}))
+    else:
+        print(f"{options.onnx}: checked in ONNX Runtime, at most {deviation:.1e} from PyTorch.")
+    return 0

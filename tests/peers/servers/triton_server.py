@@ -1,0 +1,47 @@
+"""Serves an ONNX model from a real Triton.
+
+`python triton_server.py MODEL.onnx PORT`, with the python of .venv-triton, in an empty folder.
+"""
+
+import signal
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from pytriton.decorators import batch
+from pytriton.model_config import ModelConfig, Tensor
+from pytriton.triton import Triton, TritonConfig
+
+
+def tensor(node: onnxruntime.NodeArg) -> Tensor:
+    """Describes one input or output to Triton: the batch axis is left out, a dynamic axis is -1."""
+    shape = tuple(size if isinstance(size, int) else -1 for size in node.shape[1:])
+    return Tensor(name=node.name, dtype=np.float32, shape=shape)
+
+
+def serve(model: str, port: int) -> None:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # the test machine's other cores belong to the tests
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+
+    @batch
+    def infer(**inputs: np.ndarray) -> dict[str, np.ndarray]:
+        return dict(zip(names, session.run(names, inputs), strict=True))
+
+    config = TritonConfig(http_address="127.0.0.1", http_port=port, allow_grpc=False, allow_metrics=False)
+    with Triton(config=config, workspace=Path.cwd() / "triton") as triton:
+        triton.bind(
+            model_name="digits",
+            infer_func=infer,
+            inputs=[tensor(node) for node in session.get_inputs()],
+            outputs=[tensor(node) for node in session.get_outputs()],
+            config=ModelConfig(max_batch_size=64),
+        )
+        triton.serve()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # leave by the front door: Triton goes down with us
+    serve(sys.argv[1], int(sys.argv[2]))
