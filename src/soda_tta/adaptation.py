@@ -142,18 +142,14 @@ def _learn(
                 tell(step)
                 if stop():
                     return min(rivals, key=lambda r: r.best_loss), True
-        rivals = sorted(rivals, key=lambda rival: _score(rival))[:kept]
+        # by the loss at the rung: a resumed rival may be further on than that
+        rivals = sorted(rivals, key=lambda rival: rival.epoch_loss(rung))[:kept]
     (training,) = rivals
     for step in training.advance(plan.epochs, "probe"):
         tell(step)
         if stop():
             return training, True
     return training, False
-
-
-def _score(rival: Training) -> float:
-    loss = rival.epoch_loss
-    return loss if np.isfinite(loss) else np.inf
 
 
 def _answer_all(images: Images, adaptor: Adaptor, box: Metered, folder: Path | None, tell: Listener) -> Array:

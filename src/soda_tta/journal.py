@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
-from soda_tta.atomic import replacing
+from soda_tta.atomic import write_bytes
 from soda_tta.errors import RunError
 from soda_tta.events import Step
 
@@ -58,8 +58,7 @@ def append_bytes(path: Path, data: bytes) -> None:
 
 
 def write_checkpoint(path: Path, arrays: dict[str, Array], facts: dict[str, Any]) -> None:
-    with replacing(path) as temporary:
-        save_file({name: np.ascontiguousarray(a) for name, a in arrays.items()}, temporary, {KEY: json.dumps(facts)})
+    write_bytes(path, save({name: np.ascontiguousarray(a) for name, a in arrays.items()}, {KEY: json.dumps(facts)}))
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]] | None:

@@ -114,17 +114,16 @@ class Training:
 
     def _end_epoch(self, steps: int) -> None:
         self.epoch += 1
-        if (loss := self.epoch_loss) < self.best_loss:
+        if (loss := self.epoch_loss(self.epoch)) < self.best_loss:
             self.best_loss, self.best_theta = loss, self.search.theta
         if self.folder and not self.recorded:
             arrays = {"best": self.best_theta, **self.search.state()}
             facts = {"epoch": self.epoch, "best_loss": self.best_loss, "steps": len(self.history)}
             write_checkpoint(self.folder / "checkpoint.safetensors", arrays, facts)
 
-    @property
-    def epoch_loss(self) -> float:
-        """The mean loss of the last complete epoch: what rivals and epochs are compared by, without labels."""
-        return float(np.mean([step.loss for step in self.history if step.epoch == self.epoch]))
+    def epoch_loss(self, epoch: int) -> float:
+        """The mean loss over an epoch: what rivals and epochs are compared by, without labels."""
+        return float(np.mean([step.loss for step in self.history if step.epoch == epoch]))
 
     def _restore(self, folder: Path) -> list[Step]:
         """Go back to the last checkpoint; returns the steps paid since, to be told again."""

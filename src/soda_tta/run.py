@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.atomic import replacing, write_text
+from soda_tta.atomic import replacing, write_bytes, write_text
 from soda_tta.box import Ledger
 from soda_tta.errors import RunError
 from soda_tta.events import Step
@@ -81,8 +81,8 @@ class Run:
         folder = Path(folder)
         self.adaptor.save(folder / "adaptor.safetensors")
         answers = {"before": self.before} if self.after is None else {"before": self.before, "after": self.after}
-        with replacing(folder / "answers.safetensors") as temporary:
-            save_file({name: np.ascontiguousarray(rows) for name, rows in answers.items()}, temporary)
+        rows = {name: np.ascontiguousarray(probabilities) for name, probabilities in answers.items()}
+        write_bytes(folder / "answers.safetensors", save(rows))
         write_text(folder / "history.jsonl", "".join(json.dumps(asdict(step)) + "\n" for step in self.history))
         with replacing(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
             write_predictions(file, self.names, self.before, self.probabilities)

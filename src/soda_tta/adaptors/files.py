@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
-from soda_tta.atomic import replacing
+from soda_tta.atomic import write_bytes
 from soda_tta.errors import RunError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -19,8 +19,7 @@ KEY = "soda_tta.adaptor"
 
 def write_adaptor_file(path: Path, kind: str, numbers: dict[str, Any], parameters: Array) -> None:
     description = json.dumps({"kind": kind, "numbers": numbers}, sort_keys=True)
-    with replacing(path) as temporary:
-        save_file({"parameters": np.ascontiguousarray(parameters, np.float32)}, temporary, {KEY: description})
+    write_bytes(path, save({"parameters": np.ascontiguousarray(parameters, np.float32)}, {KEY: description}))
 
 
 def read_adaptor_file(path: Path) -> tuple[str, dict[str, Any], Array]:

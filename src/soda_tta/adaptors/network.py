@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from soda_tta.adaptors.adaptor import Adaptor, Array
 from soda_tta.adaptors.fused import cache_sized, fused_perturbations
-from soda_tta.errors import RecipeError
+from soda_tta.errors import ImageError, RecipeError
 
 ACTIVATIONS = {"hardswish": nn.Hardswish, "relu": nn.ReLU}
 
@@ -63,6 +63,9 @@ class NetworkAdaptor(Adaptor):
         self.parameters = torch.cat([weight.flatten() for weight in network.parameters()]).numpy()
 
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
+        smallest = 2 * 2**self.structure.pairs  # reflection and instance norm need two pixels at the lowest level
+        if min(images.shape[2:]) < smallest:
+            raise ImageError(f"images of {images.shape[2:]} are too small for this network; it needs {smallest} pixels.")
         pixels = torch.from_numpy(np.ascontiguousarray(images, np.float32))
         flat = torch.from_numpy(np.ascontiguousarray(thetas, np.float32))
         result = torch.empty((len(flat), *pixels.shape))

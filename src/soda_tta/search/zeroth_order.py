@@ -86,5 +86,5 @@ class MultiPointSearch:
         return {"theta": self.theta, "count": np.array(self.count), **self.memory}
 
     def restore(self, state: dict[str, Array]) -> None:
-        self.theta, self.count = state["theta"], int(state["count"])
+        self.theta, self.count = state["theta"], state["count"].item()
         self.memory = {name: state[name] for name in self.memory}

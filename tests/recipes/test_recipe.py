@@ -1,0 +1,42 @@
+import pytest
+
+from soda_tta.errors import RecipeError
+from soda_tta.recipes import find_method, methods
+from soda_tta.search import Adam
+
+SODA = methods()["soda"]
+
+
+def test_soda_holds_the_papers_numbers() -> None:
+    numbers = SODA.numbers()
+    want = dict(directions=5, mu=1e-3, sigma=0.1, epochs=150, batch=256, tau=0.9, rho=0.9, alpha=1e-4)
+    want |= dict(lr=1e-3, momentum=0.9, weight_decay=1e-5, width=64, blocks=0, pairs=0, activation="hardswish", step="sgd")
+    assert {name: numbers[name] for name in want} == want
+
+
+def test_a_number_is_changed_by_its_name_from_python_or_from_text() -> None:
+    assert SODA.but(q=10).search.directions == SODA.but(q="10").search.directions == 10
+    assert SODA.but(residual="false").adaptor.residual is False
+    assert SODA.but(alpha="1e-2").objective.alpha == 0.01
+    assert SODA.but(step="adam").step == Adam(lr=1e-3, weight_decay=1e-5)
+    assert SODA.search.directions == 5  # the recipe itself never changes
+
+
+def test_lr_auto_and_back() -> None:
+    assert len(SODA.but(lr="auto").learning_rates) == 5
+    assert SODA.but(lr="auto").but(lr=0.01).numbers()["lr"] == 0.01
+    assert SODA.but(lr="auto").numbers()["lr"] == "auto"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"queries": 3}, {"q": "many"}, {"q": 2.5}, {"q": 0}, {"lr": -1}, {"step": "lion"}, {"epochs": -1}, {"residual": "perhaps"}],
+)
+def test_unknown_names_and_impossible_values_are_refused(wrong) -> None:
+    with pytest.raises(RecipeError):
+        SODA.but(**wrong)
+
+
+def test_an_unknown_method_is_refused_with_the_list_of_those_there_are() -> None:
+    with pytest.raises(RecipeError, match="deployed, soda, soda-auto"):
+        find_method("sodda")

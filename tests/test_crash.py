@@ -1,0 +1,230 @@
+"""Killed, interrupted, out of disk, out of model: nothing paid is lost."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from soda_tta import Run, adapt
+from soda_tta.errors import BoxError, BudgetError, RunError
+
+FAST = dict(epochs=4, batch=16, width=4, lr=0.05)
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Dying(Exception):
+    """Stands for SIGKILL where the test must stay alive: nothing in the package may catch it."""
+
+
+class DyingModel:
+    def __init__(self, model, after: int) -> None:
+        self.model, self.after = model, after
+
+    def __call__(self, images):
+        if self.model.asked + len(images) > self.after:
+            raise BoxError("the model is gone")
+        return self.model(images)
+
+
+# The same name for the box, so that a resumed run recognises it.
+class Relay:
+    def __init__(self) -> None:
+        self.target = None
+
+    def __call__(self, images):
+        return self.target(images)
+
+
+@pytest.mark.parametrize("lr", [0.05, "auto"])
+@pytest.mark.parametrize("after", [0, 30, 60, 200, 700, 1200, 1290])
+def test_a_box_that_dies_halfway_costs_at_most_the_step_under_way(images, model, tmp_path, after: int, lr) -> None:
+    numbers = {**FAST, "lr": lr, "epochs": 5}
+    relay = Relay()
+    relay.target = model
+    whole = adapt(images, relay, out=tmp_path / "whole", **numbers)
+    paid, model.asked = model.asked, 0
+    relay.target = DyingModel(model, after * paid // 1300)
+    with pytest.raises(BoxError, match="gone"):
+        adapt(images, relay, out=tmp_path / "run", **numbers)
+    relay.target = model
+    resumed = adapt(images, relay, out=tmp_path / "run", resume=True, **numbers)
+    assert model.asked == paid  # the dead request was never answered, and nothing else is asked twice
+    assert same_files(tmp_path / "whole", tmp_path / "run")
+    np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
+    assert whole.ledger.queries == resumed.ledger.queries
+
+
+def same_files(first: Path, second: Path) -> bool:
+    names = sorted(path.name for path in first.iterdir())
+    assert names == sorted(path.name for path in second.iterdir())
+    for name in names:
+        if name != "run.json":
+            assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    one, two = (json.loads((folder / "run.json").read_text()) for folder in (first, second))
+    one.pop("seconds"), two.pop("seconds")
+    assert one == two
+    return True
+
+
+SCRIPT = """
+import sys, warnings, numpy as np
+from soda_tta import adapt
+warnings.simplefilter("ignore")
+weights = np.random.default_rng(7).normal(size=(3, 4))
+def model(images):
+    open(sys.argv[2], "a").write(f"{len(images)}\\n")
+    e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
+    return e / e.sum(axis=1, keepdims=True)
+images = np.random.default_rng(3).random((600, 3, 8, 8), dtype=np.float32)
+adapt(images, model, out=sys.argv[1], resume="resume" in sys.argv, epochs=6, batch=64, width=4, lr=0.05)
+"""
+
+
+def test_sigkill_at_any_moment_then_resume_ends_bit_for_bit_the_same(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+
+    def start(folder: str, asked: str, *more: str) -> subprocess.Popen:
+        return subprocess.Popen([sys.executable, script, tmp_path / folder, tmp_path / asked, *more])
+
+    assert start("whole", "asked-whole").wait() == 0
+    kills, more = 0, ()
+    for patience in (0.0, 0.02, 0.1, 0.2, 0.05, 0.3, 0.1):  # killed again and again, at moments that vary
+        process = start("run", "asked", *more)
+        known = lines(tmp_path / "asked")
+        while process.poll() is None and lines(tmp_path / "asked") == known:  # it has begun to ask
+            time.sleep(0.002)
+        time.sleep(patience)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait()
+        more = ("resume",) if (tmp_path / "run" / "run.json").exists() else ()
+    assert start("run", "asked", *more).wait() == 0
+    assert kills >= 3
+    assert same_files(tmp_path / "whole", tmp_path / "run")
+    paid, needed = total(tmp_path / "asked"), total(tmp_path / "asked-whole")
+    assert needed <= paid <= needed + kills * 600  # at each kill, at most the request under way is lost
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def total(path: Path) -> int:
+    return sum(int(line) for line in path.read_text().split())
+
+
+def test_stop_keeps_the_best_adaptor_and_resume_goes_on(images, box, tmp_path) -> None:
+    whole = adapt(images, box, out=tmp_path / "whole", **FAST)
+    steps = iter(range(100))
+    stopped = adapt(images, box, out=tmp_path / "run", stop=lambda: next(steps) == 9, **FAST)
+    assert stopped.stopped == "interrupted" and stopped.after is None and len(stopped.history) == 10
+    assert Run.load(tmp_path / "run").stopped == "interrupted"
+    resumed = adapt(images, box, out=tmp_path / "run", resume=True, **FAST)
+    np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
+    assert same_files(tmp_path / "whole", tmp_path / "run")
+
+
+def test_resuming_a_finished_run_asks_nothing(images, model, tmp_path) -> None:
+    run = adapt(images, model, out=tmp_path / "run", **FAST)
+    asked = model.asked
+    again = adapt(images, model, out=tmp_path / "run", resume=True, **FAST)
+    assert model.asked == asked
+    np.testing.assert_array_equal(run.probabilities, again.probabilities)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"seed": 1}, "seed"), ({"q": 7}, "directions"), ({"budget": 30}, "budget"), ({"method": "deployed"}, "method")],
+)
+def test_a_run_of_another_kind_is_not_resumed(images, model, tmp_path, change, words: str) -> None:
+    adapt(images, model, out=tmp_path / "run", **FAST)
+    numbers = {} if "method" in change else FAST
+    with pytest.raises(RunError, match=words):
+        adapt(images, model, out=tmp_path / "run", resume=True, **{**numbers, **change})
+    with pytest.raises(RunError, match="fingerprint"):
+        adapt(images[::-1], model, out=tmp_path / "run", resume=True, **FAST)
+    with pytest.raises(RunError, match="box"):
+        adapt(images, lambda x: model(x), out=tmp_path / "run", resume=True, **FAST)
+    with pytest.raises(RunError, match="--resume"):
+        adapt(images, model, out=tmp_path / "run", **FAST)
+
+
+def test_a_damaged_checkpoint_or_card_is_named(images, box, tmp_path) -> None:
+    adapt(images, box, out=tmp_path / "run", stop=lambda: True, **FAST)
+    checkpoint = tmp_path / "run" / "working" / "lr-0.05" / "checkpoint.safetensors"
+    checkpoint.write_bytes(b"not a checkpoint")
+    with pytest.raises(RunError, match="checkpoint"):
+        adapt(images, box, out=tmp_path / "run", resume=True, **FAST)
+    (tmp_path / "run" / "run.json").write_text('{"format": 99}')
+    with pytest.raises(RunError, match="another version"):
+        adapt(images, box, out=tmp_path / "run", resume=True, **FAST)
+
+
+def test_a_torn_last_line_of_the_journal_is_asked_again(images, model, tmp_path) -> None:
+    whole = adapt(images, model, out=tmp_path / "whole", **FAST)
+    steps = iter(range(100))
+    adapt(images, model, out=tmp_path / "run", stop=lambda: next(steps) == 5, **FAST)
+    journal = tmp_path / "run" / "working" / "lr-0.05" / "history.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-20])
+    resumed = adapt(images, model, out=tmp_path / "run", resume=True, **FAST)
+    np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
+
+
+def test_the_budget_holds_over_interruptions(images, model, tmp_path) -> None:
+    steps = iter(range(100))
+    adapt(images, model, budget=12, out=tmp_path / "run", stop=lambda: next(steps) == 2, **FAST)
+    adapt(images, model, budget=12, out=tmp_path / "run", resume=True, **FAST)
+    assert model.asked <= 12 * len(images)
+
+
+FULL_DISK = """
+import resource, sys, warnings, numpy as np
+from soda_tta import adapt
+from soda_tta.errors import RunError
+warnings.simplefilter("ignore")
+images = np.random.default_rng(0).random((64, 3, 8, 8), dtype=np.float32)
+uniform = lambda x: np.full((len(x), 4), 0.25)
+uniform.__qualname__ = "uniform"
+if sys.argv[2] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+try:
+    adapt(images, uniform, out=sys.argv[1], resume=sys.argv[2] == "resume", epochs=20, batch=16, width=4, lr=0.05)
+except RunError as error:
+    print(error)
+    sys.exit(3)
+"""
+
+
+def test_a_full_disk_is_a_sentence_and_the_run_continues_when_there_is_room(tmp_path) -> None:
+    def start(how: str) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-c", FULL_DISK, tmp_path / "run", how]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    full = start("full")  # the kernel refuses to let files grow: a real error from a real write
+    assert full.returncode == 3 and "could not be written" in full.stdout
+    assert not list((tmp_path / "run").rglob("*.tmp"))
+    resumed = start("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert Run.load(tmp_path / "run").stopped == "finished"
+
+
+def test_ledger_refuses_rather_than_overspends_when_the_plan_is_wrong(images, model, monkeypatch) -> None:
+    from soda_tta import plan
+
+    monkeypatch.setattr(plan, "_whole_steps", lambda *a: 10**9)
+    monkeypatch.setattr("soda_tta.loop.Training._affordable", lambda *a: True)
+    with pytest.raises(BudgetError):
+        adapt(images, model, budget=5, **FAST)
+    assert model.asked <= 5 * len(images)
+
+
+assert os.name == "posix" and resource.RLIMIT_FSIZE  # these tests speak to a POSIX kernel
