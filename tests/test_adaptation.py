@@ -88,7 +88,13 @@ def test_a_run_survives_the_disk(images, box, tmp_path) -> None:
     assert loaded.history == run.history
     assert json.loads(json.dumps(loaded.summary())) == json.loads(json.dumps(run.summary()))
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names == {"run.json", "history.jsonl", "predictions.csv", "adaptor.safetensors", "answers.safetensors"}
+    assert names == {
+        "run.json",
+        "history.jsonl",
+        "predictions.csv",
+        "adaptor.safetensors",
+        "answers.safetensors",
+    }
     lines = (tmp_path / "run" / "predictions.csv").read_text().splitlines()
     assert lines[0] == "image,before,before_confidence,after,after_confidence,changed" and len(lines) == 51
 

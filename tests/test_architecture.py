@@ -47,6 +47,6 @@ def test_the_loop_knows_no_method_by_name() -> None:
 
 @pytest.mark.parametrize("statement", ["import soda_tta", "from soda_tta import load_box"])
 def test_the_front_door_and_the_boxes_need_no_heavy_package(statement: str) -> None:
-    heavy = "torch onnxruntime onnx httpx sklearn rich".split()
+    heavy = ["torch", "onnxruntime", "onnx", "httpx", "sklearn", "rich"]
     code = f"{statement}; import sys; assert not set(sys.modules) & set({heavy!r}), set(sys.modules) & set({heavy!r})"
     subprocess.run([sys.executable, "-c", code], check=True)

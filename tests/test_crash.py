@@ -143,7 +143,12 @@ def test_resuming_a_finished_run_asks_nothing(images, model, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"seed": 1}, "seed"), ({"q": 7}, "directions"), ({"budget": 30}, "budget"), ({"method": "deployed"}, "method")],
+    [
+        ({"seed": 1}, "seed"),
+        ({"q": 7}, "directions"),
+        ({"budget": 30}, "budget"),
+        ({"method": "deployed"}, "method"),
+    ],
 )
 def test_a_run_of_another_kind_is_not_resumed(images, model, tmp_path, change, words: str) -> None:
     adapt(images, model, out=tmp_path / "run", **FAST)

@@ -35,7 +35,9 @@ def test_nothing_reliable_is_an_answer_not_an_error() -> None:
 
 
 @given(st.integers(1, 60), st.integers(2, 6), st.floats(0, 1), st.floats(0, 1), st.integers(0, 99))
-def test_no_class_exceeds_its_share_and_none_is_below_tau(n: int, classes: int, tau: float, rho: float, seed: int) -> None:
+def test_no_class_exceeds_its_share_and_none_is_below_tau(
+    n: int, classes: int, tau: float, rho: float, seed: int
+) -> None:
     answers = np.random.default_rng(seed).dirichlet(np.full(classes, 0.2), n)
     selection = Reliable(tau=tau, rho=rho)(answers)
     assert (answers.max(axis=1)[selection.reliable] > tau).all()

@@ -22,8 +22,8 @@ from soda_tta.errors import RunError
 from soda_tta.events import Answered, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
 from soda_tta.loop import Task, Training
-from soda_tta.recipes import Recipe, find_method
 from soda_tta.plan import KEPT, Plan, plan_run
+from soda_tta.recipes import Recipe, find_method
 from soda_tta.run import FORMAT, Run, read_card, versions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -64,7 +64,7 @@ def adapt(
     ledger = Ledger(plan.limit)
 
     def answers(adaptor: Adaptor, purpose: str) -> Array:
-        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, tell)
+        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell)
 
     before = answers(Identity(), "select")
     card["box"]["classes"] = before.shape[1]
@@ -152,7 +152,14 @@ def _learn(
     return training, False
 
 
-def _answer_all(images: Images, adaptor: Adaptor, box: Metered, folder: Path | None, tell: Listener) -> Array:
+def _answer_all(
+    images: Images,
+    adaptor: Adaptor,
+    box: Metered,
+    folder: Path | None,
+    stop: Callable[[], bool],
+    tell: Listener,
+) -> Array:
     """Every image once; pieces an earlier process has paid are read back."""
     path = folder / WORKING / f"{box.purpose}.answers" if folder else None
     file = AnswerFile(path, len(images))
@@ -163,6 +170,8 @@ def _answer_all(images: Images, adaptor: Adaptor, box: Metered, folder: Path | N
         file.append(rows, first=start == 0)
         pieces.append(rows)
         tell(Answered(box.purpose, start + len(rows), len(images)))
+        if stop() and start + len(rows) < len(images):
+            raise KeyboardInterrupt  # there is nothing to show yet; what was paid is kept for a resume
     return np.concatenate(pieces)
 
 
@@ -180,7 +189,12 @@ def protocol_card(
         "images": {"count": len(images), "size": list(images.size), "fingerprint": images.fingerprint()},
         "box": {"fingerprint": box.fingerprint(), "input": box.input.card(), "logits": box.logits},
         "versions": versions(),
-        "plan": {"epochs": plan.epochs, "rungs": list(plan.rungs), "queries": plan.queries, "limit": plan.limit},
+        "plan": {
+            "epochs": plan.epochs,
+            "rungs": list(plan.rungs),
+            "queries": plan.queries,
+            "limit": plan.limit,
+        },
     }
 
 
@@ -217,7 +231,11 @@ def _plain(value: Any) -> Any:
 
 def _difference(old: Any, new: Any) -> str:
     if isinstance(old, dict) and isinstance(new, dict):
-        return ", ".join(f"{key} {old.get(key)} there, {new.get(key)} here" for key in new if _plain(old.get(key)) != _plain(new[key]))
+        return ", ".join(
+            f"{key} {old.get(key)} there, {new.get(key)} here"
+            for key in new
+            if _plain(old.get(key)) != _plain(new[key])
+        )
     return f"{old} there, {new} here"
 
 

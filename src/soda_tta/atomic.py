@@ -22,9 +22,11 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
-        raise RunError(f"{path} could not be written: {error.strerror or error}. What was there before is kept.") from error
+        raise RunError(
+            f"{path} could not be written: {error.strerror or error}. What was there before is kept."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -26,7 +26,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SIZE = 16  # pixels; the digits come at 8 x 8
 VEIL, CONTRAST, GRAIN = 0.6, 0.2, 0.05  # haze: veil + contrast * image + noise of deviation grain
 TRAINING_EPOCHS = 12
-# The paper's numbers, but for a set a tenth of its size: 30 epochs of 4 steps instead of 6,000 steps call for a larger lr.
+# The paper's numbers but for a set a tenth of its size: 30 epochs of 4 steps, not 6,000 steps, call for a larger lr.
 NUMBERS: dict[str, Any] = {"epochs": 30, "lr": 2e-2}
 NORMALISATION = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
 
@@ -99,7 +99,9 @@ def load_digits(seed: int) -> Digits:
         raise SodaError("the demo needs scikit-learn: pip install 'soda-tta[demo]'.") from error
     raw, labels = sklearn_digits(return_X_y=True)
     small = (raw.reshape(-1, 8, 8) / 16 * 255).astype(np.uint8)
-    large = np.stack([np.asarray(Image.fromarray(digit).resize((SIZE, SIZE), Image.Resampling.BILINEAR)) for digit in small])
+    large = np.stack(
+        [np.asarray(Image.fromarray(digit).resize((SIZE, SIZE), Image.Resampling.BILINEAR)) for digit in small]
+    )
     images = np.repeat(large[:, None].astype(np.float32) / 255, 3, axis=1)
     order = np.random.default_rng(seed).permutation(len(images))
     train, test = np.split(order, [len(order) // 2])
@@ -128,7 +130,7 @@ def train_and_export(digits: Digits, path: Path, seed: int) -> Path:
         labels = torch.from_numpy(digits.train_labels).long()
         optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
         for _ in range(TRAINING_EPOCHS):
-            for batch in torch.randperm(len(images)).split(64):
+            for batch in torch.split(torch.randperm(len(images)), 64):
                 optimiser.zero_grad()
                 nn.functional.cross_entropy(network(images[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

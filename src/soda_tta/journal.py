@@ -54,7 +54,9 @@ def append_bytes(path: Path, data: bytes) -> None:
         with path.open("ab") as file:
             file.write(data)
     except OSError as error:
-        raise RunError(f"{path} could not be written: {error.strerror}. Make room, then continue with --resume.") from error
+        raise RunError(
+            f"{path} could not be written: {error.strerror}. Make room, then continue with --resume."
+        ) from error
 
 
 def write_checkpoint(path: Path, arrays: dict[str, Array], facts: dict[str, Any]) -> None:
@@ -67,7 +69,8 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]] | Non
         return None
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()[KEY])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+            return arrays, json.loads(file.metadata()[KEY])
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path} is not a checkpoint of this package; start the run anew.") from error
 

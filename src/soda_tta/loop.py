@@ -135,7 +135,11 @@ class Training:
             return steps
         arrays, facts = checkpoint
         self.search.restore(arrays)
-        self.epoch, self.best_loss, self.best_theta = int(facts["epoch"]), float(facts["best_loss"]), arrays["best"]
+        self.epoch, self.best_loss, self.best_theta = (
+            int(facts["epoch"]),
+            float(facts["best_loss"]),
+            arrays["best"],
+        )
         done = int(facts["steps"])
         self.history = steps[:done]
         return steps[done:]

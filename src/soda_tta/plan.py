@@ -14,7 +14,7 @@ KEPT = (2, 1)  # and so many of them go on
 
 @dataclass(frozen=True)
 class Plan:
-    """Epochs and queries of a run. `rungs`: the epochs at which learning rates are compared (empty: nothing to choose)."""
+    """Epochs and queries of a run. `rungs`: the epochs at which learning rates are compared, if there are several."""
 
     images: int
     epochs: int
@@ -51,12 +51,18 @@ def plan_run(recipe: Recipe, images: int, budget: float | None = None) -> Plan:
     passes = {"select": images, "evaluate": images}
     learning = None if limit is None else limit - 2 * images
     batch = min(recipe.batch, images)
-    if recipe.adaptor is None or not recipe.epochs or (learning is not None and learning < batch * recipe.search.candidates):
+    if (
+        recipe.adaptor is None
+        or not recipe.epochs
+        or (learning is not None and learning < batch * recipe.search.candidates)
+    ):
         return Plan(images, 0, (), {"select": images}, limit, bool(recipe.epochs))
     cost = images * recipe.search.candidates  # of an epoch
     if len(recipe.learning_rates) < 2:
         wanted = recipe.epochs * cost
-        spent = wanted if learning is None else min(wanted, _whole_steps(learning, images, batch, recipe.search.candidates))
+        spent = (
+            wanted if learning is None else min(wanted, _whole_steps(learning, images, batch, recipe.search.candidates))
+        )
         return Plan(images, math.ceil(spent / cost), (), {**passes, "probe": spent}, limit, spent < wanted)
     for epochs in range(recipe.epochs, 0, -1):
         rungs = tuple(max(1, math.ceil(share * epochs)) for share in RUNGS)

@@ -22,7 +22,7 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Reliable:
-    """Trust a pseudo-label if its confidence is above `tau` and it is among the floor((1 - rho) n / C) surest of its class."""
+    """Trust a pseudo-label above confidence `tau` that is among the floor((1 - rho) n / C) surest of its class."""
 
     tau: float = 0.9
     rho: float = 0.9

@@ -48,7 +48,8 @@ class Run:
 
     @property
     def predictions(self) -> Array:
-        return self.probabilities.argmax(axis=1)
+        classes: Array = self.probabilities.argmax(axis=1)
+        return classes
 
     @property
     def changed(self) -> int:
@@ -120,7 +121,20 @@ class Run:
         )
 
 
-CARD = ("format", "soda_tta", "method", "numbers", "seed", "budget", "images", "box", "versions", "plan", "chosen_lr", "reliable")
+CARD = (
+    "format",
+    "soda_tta",
+    "method",
+    "numbers",
+    "seed",
+    "budget",
+    "images",
+    "box",
+    "versions",
+    "plan",
+    "chosen_lr",
+    "reliable",
+)
 
 
 def read_card(folder: Path) -> dict[str, Any]:

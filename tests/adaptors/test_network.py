@@ -53,7 +53,10 @@ def test_one_image_alone_gets_the_same_answer_as_inside_a_batch(structure: Paper
 
 
 @given(
-    count=st.integers(1, 5), height=st.integers(2, 20), width=st.integers(2, 20), which=st.integers(0, len(STRUCTURES) - 1)
+    count=st.integers(1, 5),
+    height=st.integers(2, 20),
+    width=st.integers(2, 20),
+    which=st.integers(0, len(STRUCTURES) - 1),
 )
 @settings(max_examples=30, deadline=None)
 def test_every_size_goes_in_and_comes_out_in_range(count: int, height: int, width: int, which: int) -> None:

@@ -93,7 +93,10 @@ def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
 def wait_until_ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and server.poll() is None:
-        with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:  # refused, reset or an HTTP error
+        with (
+            suppress(OSError),
+            urllib.request.urlopen(url, timeout=5) as answer,
+        ):  # refused, reset or an HTTP error
             if answer.status == 200:
                 return
         time.sleep(0.1)

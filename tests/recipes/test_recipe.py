@@ -10,7 +10,16 @@ SODA = methods()["soda"]
 def test_soda_holds_the_papers_numbers() -> None:
     numbers = SODA.numbers()
     want = dict(directions=5, mu=1e-3, sigma=0.1, epochs=150, batch=256, tau=0.9, rho=0.9, alpha=1e-4)
-    want |= dict(lr=1e-3, momentum=0.9, weight_decay=1e-5, width=64, blocks=0, pairs=0, activation="hardswish", step="sgd")
+    want |= dict(
+        lr=1e-3,
+        momentum=0.9,
+        weight_decay=1e-5,
+        width=64,
+        blocks=0,
+        pairs=0,
+        activation="hardswish",
+        step="sgd",
+    )
     assert {name: numbers[name] for name in want} == want
 
 
@@ -30,7 +39,16 @@ def test_lr_auto_and_back() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"queries": 3}, {"q": "many"}, {"q": 2.5}, {"q": 0}, {"lr": -1}, {"step": "lion"}, {"epochs": -1}, {"residual": "perhaps"}],
+    [
+        {"queries": 3},
+        {"q": "many"},
+        {"q": 2.5},
+        {"q": 0},
+        {"lr": -1},
+        {"step": "lion"},
+        {"epochs": -1},
+        {"residual": "perhaps"},
+    ],
 )
 def test_unknown_names_and_impossible_values_are_refused(wrong) -> None:
     with pytest.raises(RecipeError):

@@ -65,7 +65,9 @@ class NetworkAdaptor(Adaptor):
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
         smallest = 2 * 2**self.structure.pairs  # reflection and instance norm need two pixels at the lowest level
         if min(images.shape[2:]) < smallest:
-            raise ImageError(f"images of {images.shape[2:]} are too small for this network; it needs {smallest} pixels.")
+            raise ImageError(
+                f"images of {images.shape[2:]} are too small for this network; it needs {smallest} pixels."
+            )
         pixels = torch.from_numpy(np.ascontiguousarray(images, np.float32))
         flat = torch.from_numpy(np.ascontiguousarray(thetas, np.float32))
         result = torch.empty((len(flat), *pixels.shape))
@@ -83,9 +85,15 @@ class NetworkAdaptor(Adaptor):
         plain = not self.structure.blocks and not self.structure.pairs
         for place in cache_sized(pixels, self.structure.width):
             if plain:
-                yield place, fused_perturbations(pixels[place], flat, self.structure.width, self.structure.activation)
+                yield (
+                    place,
+                    fused_perturbations(pixels[place], flat, self.structure.width, self.structure.activation),
+                )
             else:
-                yield place, torch.stack([self._perturb(pixels[place], theta, noise, place.start) for theta in flat])
+                yield (
+                    place,
+                    torch.stack([self._perturb(pixels[place], theta, noise, place.start) for theta in flat]),
+                )
 
     def _perturb(self, pixels: Tensor, theta: Tensor, noise: int | None, start: int) -> Tensor:
         self.network.train(noise is not None)
@@ -98,7 +106,7 @@ class NetworkAdaptor(Adaptor):
         sizes = [shape.numel() for _, shape in self.shapes]
         if theta.numel() != sum(sizes):
             raise RecipeError(f"{theta.numel()} parameters for a network that has {sum(sizes)}.")
-        parts = zip(self.shapes, theta.split(sizes), strict=True)
+        parts = zip(self.shapes, torch.split(theta, sizes), strict=True)
         return {name: part.view(shape) for (name, shape), part in parts}
 
     def numbers(self) -> dict[str, Any]:
@@ -126,7 +134,8 @@ class Adapted(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         base = images if self.residual else CENTRE
-        return (base + DEVIATION * self.network(images)).clamp(0, 1)
+        adapted: Tensor = base + DEVIATION * self.network(images)
+        return adapted.clamp(0, 1)
 
 
 class Perturbation(nn.Module):

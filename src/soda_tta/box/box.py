@@ -22,6 +22,7 @@ class Box(ABC):
     input: Input = Input()
     logits: bool = False
     batch: int = 64  # images a request; a box splits what it is given
+    fixed_batch: bool = False  # a model that takes exactly `batch` images gets the last one repeated
     classes: int | None = None  # known after the first answer
 
     def __call__(self, images: Array) -> Array:
@@ -53,9 +54,12 @@ class Box(ABC):
         return self.input.quantum
 
     def _checked(self, images: Array) -> Array:
-        output = check_probabilities(self.answer(images), len(images), self.classes, self.logits)
+        asked = images
+        if self.fixed_batch and len(images) < self.batch:
+            asked = np.concatenate([images, np.repeat(images[-1:], self.batch - len(images), axis=0)])
+        output = check_probabilities(self.answer(asked), len(asked), self.classes, self.logits)
         self.classes = output.shape[1]
-        return output
+        return output[: len(images)]
 
 
 class Wrapper(Box):
@@ -63,8 +67,7 @@ class Wrapper(Box):
 
     def __init__(self, box: Box) -> None:
         self.box = box
-        self.input = box.input
-        self.batch = box.batch
+        self.input, self.logits, self.batch = box.input, box.logits, box.batch
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]
@@ -74,7 +77,7 @@ class Wrapper(Box):
         return self.box(images)
 
     def answer(self, images: Array) -> Array:
-        return self.box.answer(images)
+        return self(images)  # never past what a wrapper does: no answer is unmetered
 
     def fingerprint(self) -> str:
         return self.box.fingerprint()
@@ -95,7 +98,9 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
     """The answer as (rows, classes) float32 probabilities, or a sentence that says what came back instead."""
     output = np.asarray(output)
     if output.dtype.kind not in "fiu":
-        raise BoxError(f"the model returned {output.dtype} values; probabilities are numbers. Choose its output by name.")
+        raise BoxError(
+            f"the model returned {output.dtype} values; probabilities are numbers. Choose its output by name."
+        )
     if output.ndim > 2 and all(extent == 1 for extent in output.shape[2:]):
         output = output.reshape(output.shape[:2])
     if output.ndim != 2:
@@ -109,11 +114,13 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
         raise BoxError(f"the model returned {output.shape[1]} classes where it returned {classes} before.")
     if output.shape[1] < 2:
         raise BoxError(f"the model returned {output.shape[1]} class; a classifier has at least two.")
-    output = output.astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
+        output = output.astype(np.float32, copy=False)
     if not np.isfinite(output).all():
         row = int(np.flatnonzero(~np.isfinite(output).all(axis=1))[0])
         raise BoxError(
-            f"the model returned NaN or infinity (first in row {row}); check its normalisation (--mean, --std, --pixel-range)."
+            f"the model returned NaN or infinity (first in row {row}); "
+            "check its normalisation (--mean, --std, --pixel-range)."
         )
     if logits:
         return softmax(output)
@@ -122,9 +129,11 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE or output.min() < -1e-6:
         found = f"sum to {sums[worst]:.4g}" if output.min() >= -1e-6 else f"hold negative numbers ({output.min():.4g})"
         raise BoxError(f"the model returned rows that {found}; if these are logits, pass --logits (or logits=True).")
-    return np.clip(output, 0, 1)
+    clipped: Array = np.clip(output, 0, 1)
+    return clipped
 
 
 def softmax(logits: Array) -> Array:
     exponents: Array = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponents / exponents.sum(axis=1, keepdims=True)
+    exponents /= exponents.sum(axis=1, keepdims=True)
+    return exponents

@@ -30,7 +30,7 @@ class Input:
     size: tuple[int, int] | None = None  # height, width; None takes any
     layout: str = "NCHW"
     channels: str = "RGB"
-    pixel_range: float = 1.0  # 255 for models that take raw bytes as numbers
+    pixel_range: float | None = None  # the largest pixel value: by default 255 for bytes, else 1
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
     std: tuple[float, ...] = (1.0, 1.0, 1.0)
     dtype: str = "float32"
@@ -42,10 +42,14 @@ class Input:
             raise BoxError(f"channel order {self.channels!r} is unknown; choose RGB, BGR or L (one grey channel).")
         if self.dtype not in DTYPES:
             raise BoxError(f"the model takes {self.dtype}; this package sends {', '.join(DTYPES)}.")
-        if not (self.pixel_range > 0):
+        if self.size is not None:
+            object.__setattr__(self, "size", check_size(self.size))
+        if self.pixel_range is None:
+            object.__setattr__(self, "pixel_range", 255.0 if self.dtype == "uint8" else 1.0)
+        elif not (self.pixel_range > 0):
             raise BoxError(f"pixel range {self.pixel_range} is not positive; use 1 or 255.")
         for name in ("mean", "std"):
-            value = tuple(float(v) for v in getattr(self, name))
+            value = tuple(float(v) for v in np.atleast_1d(getattr(self, name)))
             if len(value) not in (1, 3):
                 raise BoxError(f"{name} has {len(value)} numbers; give one, or one a channel (3).")
             object.__setattr__(self, name, value * 3 if len(value) == 1 else value)
@@ -58,7 +62,8 @@ class Input:
         return 1 / 255 if self.dtype == "uint8" else None
 
     def prepare(self, images: Array) -> Array:
-        """Our images as this model wants them."""
+        """Our images as this model wants them: never our own array, for a model may write into what it is given."""
+        ours = images
         if self.size is not None and images.shape[2:] != self.size:
             images = resize(images, self.size)
         if self.channels == "L":
@@ -76,7 +81,8 @@ class Input:
             images = images.transpose(0, 2, 3, 1)
         if self.dtype == "uint8":
             images = np.clip(np.rint(images), 0, 255)
-        return np.ascontiguousarray(images, dtype=self.dtype)
+        prepared = np.ascontiguousarray(images, dtype=self.dtype)
+        return prepared.copy() if np.may_share_memory(prepared, ours) else prepared
 
     def card(self) -> dict[str, Any]:
         """The same facts as plain JSON."""
@@ -96,7 +102,7 @@ def resize(images: Array, size: tuple[int, int]) -> Array:
     return resized
 
 
-def input_from_shape(shape: Sequence[int | str | None], dtype: str, **stated: Any) -> Input:
+def input_from_shape(shape: Sequence[int | str | None], dtype: str, /, **stated: Any) -> Input:
     """Read layout, channels and size off a model's declared input shape; what the user states goes first."""
     if len(shape) != 4:
         raise BoxError(f"the model's input has shape {list(shape)}; an image model takes four dimensions.")
@@ -109,9 +115,17 @@ def input_from_shape(shape: Sequence[int | str | None], dtype: str, **stated: An
         stated.setdefault("channels", "L")
     if height is not None and width is not None:
         stated.setdefault("size", (height, width))
-    if dtype == "uint8":
-        stated.setdefault("pixel_range", 255.0)
-    return Input(layout=layout, dtype=dtype, **stated)
+    if stated.setdefault("dtype", dtype) != dtype:
+        raise BoxError(f"the model takes {dtype}, not {stated['dtype']}.")
+    return Input(layout=layout, **stated)
+
+
+def check_size(size: int | Sequence[int]) -> tuple[int, int]:
+    """One number, or height and width."""
+    both = (size, size) if isinstance(size, int) else tuple(size)
+    if len(both) != 2 or min(both) < 1:
+        raise BoxError(f"size {size} makes no sense; give one number, or height and width.")
+    return int(both[0]), int(both[1])
 
 
 def check_images(images: Array) -> Array:

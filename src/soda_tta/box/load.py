@@ -36,6 +36,9 @@ def load_box(model: Any, **options: Any) -> Box:
     CallableBox(<lambda>)
     """
     options = {name: value for name, value in options.items() if value is not None}
+    for name in ("batch", "timeout", "workers", "threads"):
+        if not options.get(name, 1) > 0:
+            raise BoxError(f"{name} is {options[name]}; it must be more than 0.")
     if isinstance(model, Box):
         if options:
             raise BoxError("a box already states its input; give the options where it is made.")
@@ -55,14 +58,16 @@ def _from_text(text: str, options: dict[str, Any]) -> Box:
         if "/v2/models/" not in text:
             raise BoxError(f"{text} names no model; give http(s)://host:port/v2/models/NAME.")
         workers = options.pop("workers", 4)
-        return Batched(Retrying(_build(OpenInferenceBox, text, options)), workers=workers)
+        return Batched(Retrying(_build(OpenInferenceBox, text, options, "workers")), workers=workers)
     if text.endswith(".onnx"):
         return _build(OnnxBox, text, options)
     if text.endswith((".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")):
         raise BoxError(f"{text} may be a pickle, which can run code when it is opened; export the model to ONNX.")
     if ":" in text:
         return load_box(import_function(text), **options)
-    raise BoxError(f"{text} is no model this package knows; give an .onnx file, http://.../v2/models/NAME or module:function.")
+    raise BoxError(
+        f"{text} is no model this package knows; give an .onnx file, http://.../v2/models/NAME or module:function."
+    )
 
 
 def _with_input(options: dict[str, Any]) -> dict[str, Any]:
@@ -72,14 +77,13 @@ def _with_input(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any]) -> Box:
-    accepted = set(inspect.signature(kind).parameters) | (
-        set(INPUT_FACTS) if kind in (OnnxBox, OpenInferenceBox) else set()
-    )
+def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *beside: str) -> Box:
+    accepted = {*inspect.signature(kind).parameters, *INPUT_FACTS}
     unknown = sorted(set(options) - accepted)
     if unknown:
-        known = ", ".join(sorted(accepted - {"url", "path", "module", "function", "stated", "input"}))
-        raise BoxError(f"{', '.join(unknown)} does not apply to {model}; what can be stated: {known}.")
+        known = ", ".join(sorted((accepted | set(beside)) - {"url", "path", "module", "function", "stated", "input"}))
+        name = model if isinstance(model, str) else type(model).__name__
+        raise BoxError(f"{', '.join(unknown)} does not apply to {name}; what can be stated: {known}.")
     return kind(model, **options)
 
 
@@ -96,8 +100,10 @@ def import_function(text: str) -> Any:
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(place)
-    except ImportError as error:
-        raise BoxError(f"{place} cannot be imported: {error}") from error
+    except BoxError:
+        raise
+    except Exception as error:  # the file is the user's: it may raise anything
+        raise BoxError(f"{place or text} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, name, None)):
         raise BoxError(f"{place} has no function {name!r}.")
     return getattr(module, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from soda_tta.box.box import Box, Wrapper
-from soda_tta.box.input import Array
+from soda_tta.box.input import Array, check_images
 from soda_tta.errors import BudgetError
 
 PURPOSES = ("select", "tune", "probe", "evaluate", "serve")
@@ -26,6 +26,8 @@ class Ledger:
 
     def spend(self, queries: int, purpose: str) -> None:
         """Write down queries about to be asked; refuse them all if even one would exceed the limit."""
+        if queries < 0:
+            raise ValueError(f"{queries} queries cannot be spent.")
         with self._lock:
             if self.left is not None and queries > self.left:
                 raise BudgetError(
@@ -55,5 +57,6 @@ class Metered(Wrapper):
         self.ledger, self.purpose = ledger, purpose
 
     def __call__(self, images: Array) -> Array:
+        images = check_images(images)  # what cannot be asked is not paid for
         self.ledger.spend(len(images), self.purpose)
         return self.box(images)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.box.box import Box
-from soda_tta.box.input import Array, input_from_shape
+from soda_tta.box.input import Array, Input, input_from_shape
 from soda_tta.errors import BoxError
 from soda_tta.onnx_files import METADATA_KEY, open_session
 
@@ -41,33 +41,46 @@ class OnnxBox(Box):
         (image,) = declared
         if image.type not in ELEMENT_TYPES:
             raise BoxError(f"{self.path} takes {image.type}; this package sends {', '.join(ELEMENT_TYPES)}.")
-        facts = json.loads(self.session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "{}"))
-        stated = {**facts, **{name: value for name, value in stated.items() if value is not None}}
-        self.logits = bool(stated.pop("logits", False)) if logits is None else logits
+        stated = {**self._facts(), **{name: value for name, value in stated.items() if value is not None}}
+        said = stated.pop("logits", False)
+        self.logits = bool(said if logits is None else logits)
         self.input = input_from_shape(image.shape, ELEMENT_TYPES[image.type], **stated)
         self.input_name: str = image.name
-        self.output_name = output or self._probabilities()
-        self.fixed_batch = image.shape[0] if isinstance(image.shape[0], int) and image.shape[0] > 0 else None
-        self.batch = self.fixed_batch or batch
+        self.output_name = self._probabilities(output)
+        self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0
+        self.batch = image.shape[0] if self.fixed_batch else batch
 
-    def _probabilities(self) -> str:
+    def _facts(self) -> dict[str, Any]:
+        """What the file's metadata says of its input."""
+        text = self.session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "{}")
+        try:
+            facts = json.loads(text)
+            Input(**{name: value for name, value in facts.items() if name != "logits"})
+        except (ValueError, TypeError, AttributeError, BoxError) as error:
+            raise BoxError(
+                f"the metadata {METADATA_KEY} of {self.path} makes no sense ({error}): {text[:200]}"
+            ) from error
+        return dict(facts)
+
+    def _probabilities(self, wanted: str | None) -> str:
         outputs = self.session.get_outputs()
+        names = [str(o.name) for o in outputs]
+        if wanted is not None and wanted not in names:
+            raise BoxError(f"{self.path} has no output {wanted!r}; it has {', '.join(names)} (--output NAME).")
         rows = [o for o in outputs if o.type in ELEMENT_TYPES and len(o.shape) in (2, 4)]
-        if len(rows) == 1 or (rows and len(outputs) == 1):
-            return str(rows[0].name)
-        names = ", ".join(o.name for o in outputs)
-        raise BoxError(f"{self.path} has the outputs {names}; name the one with the class scores (--output NAME).")
+        if wanted is None and len(rows) != 1:
+            raise BoxError(
+                f"{self.path} has the outputs {', '.join(names)}; name the one with the class scores (--output NAME)."
+            )
+        return wanted or str(rows[0].name)
 
     def answer(self, images: Array) -> Array:
         prepared = self.input.prepare(images)
-        missing = (self.fixed_batch or len(prepared)) - len(prepared)
-        if missing:
-            prepared = np.concatenate([prepared, np.repeat(prepared[-1:], missing, axis=0)])
         try:
             (output,) = self.session.run([self.output_name], {self.input_name: prepared})
         except Exception as error:  # onnxruntime raises its own classes, all from Exception
             raise BoxError(f"ONNX Runtime could not run {self.path}: {str(error).splitlines()[0]}") from error
-        return np.asarray(output)[: len(images)]
+        return np.asarray(output)
 
     def fingerprint(self) -> str:
         return f"onnx:sha256:{hashlib.sha256(self.path.read_bytes()).hexdigest()}"

@@ -15,7 +15,14 @@ from soda_tta.box.input import Array, input_from_shape
 from soda_tta.errors import BoxError, BoxUnavailable
 
 DATATYPES = {"FP32": "float32", "FP16": "float16", "UINT8": "uint8"}
-BUSY = {408, 425, 429, 502, 503, 504}  # worth asking again; a 500 is how servers say that the request itself is wrong
+BUSY = {
+    408,
+    425,
+    429,
+    502,
+    503,
+    504,
+}  # worth asking again; a 500 is how servers say that the request itself is wrong
 
 
 class OpenInferenceBox(Box):
@@ -40,31 +47,41 @@ class OpenInferenceBox(Box):
         certificate_authority: str | Path | None = None,
         **stated: Any,
     ) -> None:
-        self.url, self.logits, self.batch, self.timeout = url.rstrip("/"), logits, batch, timeout
+        self.url, self.logits, self.timeout = url.rstrip("/"), logits, timeout
         self.client = open_client(timeout, key_header(api_key_env, api_key_header), certificate_authority)
         metadata = self._get(self.url)
-        self.version = str((metadata.get("versions") or ["?"])[-1])
-        images = metadata.get("inputs") or []
+        try:
+            self.version = str((metadata.get("versions") or ["?"])[-1])
+            images = [(str(i["name"]), str(i["datatype"]), list(i["shape"])) for i in metadata.get("inputs") or []]
+            names = [str(o["name"]) for o in metadata.get("outputs") or []]
+        except (KeyError, TypeError) as error:
+            raise BoxError(f"{self.url} describes no model; does it speak the Open Inference Protocol?") from error
         if len(images) != 1:
             raise BoxError(f"{self.url} declares {len(images)} inputs; an image classifier takes one.")
-        self.input_name, self.datatype = str(images[0]["name"]), str(images[0]["datatype"])
+        ((self.input_name, self.datatype, shape),) = images
         if self.datatype not in DATATYPES:
             raise BoxError(f"{self.url} takes {self.datatype}; this package sends {', '.join(DATATYPES)}.")
         stated = {name: value for name, value in stated.items() if value is not None}
-        self.input = input_from_shape(images[0]["shape"], DATATYPES[self.datatype], **stated)
-        self.output_name = output or self._only_output(metadata)
+        self.input = input_from_shape(shape, DATATYPES[self.datatype], **stated)
+        self.fixed_batch = isinstance(shape[0], int) and shape[0] > 0
+        self.batch = shape[0] if self.fixed_batch else batch
+        self.output_name = output or self._only(names)
         self.binary = self._advertises_binary() if binary is None else binary
         if self.datatype == "FP16" and not self.binary:
             raise BoxError(f"{self.url} takes FP16, which JSON cannot carry, and offers no binary tensors.")
 
-    def _only_output(self, metadata: dict[str, Any]) -> str:
-        names = [str(output["name"]) for output in metadata.get("outputs") or []]
+    def _only(self, names: list[str]) -> str:
         if len(names) != 1:
             raise BoxError(f"{self.url} has the outputs {', '.join(names) or '(none)'}; name one (--output NAME).")
         return names[0]
 
     def _advertises_binary(self) -> bool:
-        server = self._get(self.url.split("/models/")[0])
+        try:
+            server = self._get(self.url.rpartition("/models/")[0])
+        except BoxUnavailable:
+            raise
+        except BoxError:  # a gateway may show the model and not the server
+            return False
         return "binary_tensor_data" in (server.get("extensions") or [])
 
     def answer(self, images: Array) -> Array:
@@ -81,7 +98,9 @@ class OpenInferenceBox(Box):
     def _get(self, url: str) -> dict[str, Any]:
         response = self._send("GET", url)
         if response.status_code in (401, 403):
-            raise BoxError(f"{url} answered {describe(response)}; put the key in a variable and name it (--api-key-env).")
+            raise BoxError(
+                f"{url} answered {describe(response)}; put the key in a variable and name it (--api-key-env)."
+            )
         if response.status_code != 200:
             raise BoxError(f"{url} answered {describe(response)}; is the model's name right and the model ready?")
         try:
@@ -99,7 +118,11 @@ class OpenInferenceBox(Box):
             response = self.client.request(verb, url, **arguments)
         except httpx.TimeoutException as error:
             raise BoxUnavailable(f"{url} did not answer within {self.timeout:g} s (--timeout).") from error
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise BoxError(
+                    f"{url} is not trusted: {error}; name the authority of its certificate (--ca FILE)."
+                ) from error
             raise BoxUnavailable(f"{url} cannot be reached: {error or type(error).__name__}") from error
         except httpx.InvalidURL as error:
             raise BoxError(f"{url} is not an address: {error}") from error
@@ -129,9 +152,11 @@ def open_client(timeout: float, headers: dict[str, str], certificate_authority: 
 def key_header(variable: str | None, header: str) -> dict[str, str]:
     if variable is None:
         return {}
-    key = os.environ.get(variable)
+    key = os.environ.get(variable, "").strip()
     if not key:
         raise BoxError(f"the environment variable {variable} is not set; put the API key there.")
+    if not (key.isascii() and key.isprintable()):
+        raise BoxError(f"the environment variable {variable} holds signs that no HTTP header can carry.")
     return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
 
 
@@ -152,7 +177,10 @@ def binary_request(name: str, datatype: str, tensor: Array, output: str) -> tupl
         "outputs": [{"name": output, "parameters": {"binary_data": True}}],
     }
     header = json.dumps(request).encode()
-    lengths = {"Inference-Header-Content-Length": str(len(header)), "Content-Type": "application/octet-stream"}
+    lengths = {
+        "Inference-Header-Content-Length": str(len(header)),
+        "Content-Type": "application/octet-stream",
+    }
     return header + raw, lengths
 
 
@@ -168,8 +196,10 @@ def read_response(content: bytes, headers: Any, name: str) -> Array:
                 flat = output["data"] if size is None else np.frombuffer(content, dtype, size // int(dtype[2]), offset)
                 return np.asarray(flat, np.float32).reshape(output["shape"])
             offset += size or 0
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise BoxError(f"the server's answer is not Open Inference Protocol ({type(error).__name__}: {error}).") from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise BoxError(
+            f"the server's answer is not Open Inference Protocol ({type(error).__name__}: {error})."
+        ) from error
     raise BoxError(f"the server's answer holds no output {name!r} (it has {', '.join(o['name'] for o in outputs)}).")
 
 

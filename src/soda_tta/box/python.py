@@ -74,7 +74,9 @@ def within(seconds: float, ask: Callable[[], Array]) -> Array:
     thread.start()
     thread.join(seconds)
     if not results:
-        raise BoxUnavailable(f"the model did not answer within {seconds:g} s; raise the timeout (--timeout) or look at it.")
+        raise BoxUnavailable(
+            f"the model did not answer within {seconds:g} s; raise the timeout (--timeout) or look at it."
+        )
     if isinstance(results[0], BaseException):
         raise results[0]
     return results[0]

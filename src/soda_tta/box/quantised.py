@@ -32,13 +32,17 @@ class Quantised(Wrapper):
         images = check_images(images)
         levels = np.float32(2**self.bits - 1)
         rounded = np.rint(images * levels)
-        if self.jpeg is not None:
+        if self.jpeg is not None and len(images):
             return self.box(np.stack([through_jpeg(image.astype(np.uint8), self.jpeg) for image in rounded]))
         return self.box((rounded / levels).astype(np.float32))
 
     @property
     def quantum(self) -> float:
-        return max(1 / (2**self.bits - 1), self.box.quantum or 0)
+        return max(float(1 / (2**self.bits - 1)), self.box.quantum or 0.0)
+
+    def fingerprint(self) -> str:
+        jpeg = "" if self.jpeg is None else f" and JPEG {self.jpeg}"
+        return f"{self.box.fingerprint()} through {self.bits} bits{jpeg}"
 
     def __repr__(self) -> str:
         return f"Quantised({self.box!r}, bits={self.bits}, jpeg={self.jpeg})"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Array
-from soda_tta.errors import BoxUnavailable
+from soda_tta.errors import BoxError, BoxUnavailable
 
 
 class Retrying(Wrapper):
@@ -28,7 +28,14 @@ class Retrying(Wrapper):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(box)
-        self.attempts, self.first_wait, self.longest_wait, self.sleep = attempts, first_wait, longest_wait, sleep
+        if attempts < 1:
+            raise BoxError(f"{attempts} attempts make no sense; one is the least.")
+        self.attempts, self.first_wait, self.longest_wait, self.sleep = (
+            attempts,
+            first_wait,
+            longest_wait,
+            sleep,
+        )
 
     def __call__(self, images: Array) -> Array:
         for attempt in range(1, self.attempts + 1):

@@ -32,13 +32,16 @@ class ModuleBox(Box):
                 raise BoxError(f"the module raised {type(error).__name__}: {error}") from error
         if not isinstance(output, torch.Tensor):
             raise BoxError(f"the module returned {type(output).__name__}; wrap it so that it returns one tensor.")
-        return output.float().numpy()  # type: ignore[no-any-return]
+        return output.float().numpy()
 
     def fingerprint(self) -> str:
+        import torch
+
         digest = hashlib.sha256()
         for name, tensor in sorted(self._module.state_dict().items()):
             digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+            raw = tensor.detach().cpu().reshape(-1).view(torch.uint8)  # numpy knows no bfloat16
+            digest.update(raw.numpy().tobytes())
         return f"torch:sha256:{digest.hexdigest()}"
 
     def __repr__(self) -> str:

@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"soda-tta: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("soda-tta: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        print(f"soda-tta: interrupted. {interruption}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stderr.close()

@@ -17,7 +17,7 @@ from soda_tta.errors import BoxError, BudgetError, RecipeError, RunError, SodaEr
 EXAMPLES = """\
 examples:
   soda-tta adapt --model model.onnx --images night/ --out runs/night --dry-run --price 1.5
-  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/night --budget 100
+  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/b --budget 100
   soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night --set lr=auto
   soda-tta adapt ... --out runs/night --resume        continue after a kill, a crash or Ctrl-C
 
@@ -40,7 +40,11 @@ def add_to(commands: Any) -> None:
     group.add_argument("--method", default="soda", metavar="NAME", help="see 'soda-tta methods' (default soda)")
     group.add_argument("--budget", type=float, metavar="Q", help="at most Q queries an image, all purposes together")
     group.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="change a number of the method: q=10, lr=auto ..."
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="change a number of the method: q=10, lr=auto ...",
     )
     group.add_argument("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
@@ -76,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
                 stop=interrupt,
                 listener=display,
             )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Nothing paid is lost; continue with: {resume_with}") from None
         except SodaError as error:
             if isinstance(error, BoxError | BudgetError) and (Path(options.out) / "run.json").exists():
                 raise type(error)(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
@@ -111,7 +117,11 @@ def print_summary(result: Any, options: argparse.Namespace) -> None:
 def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
     if options.json:
         cost = {} if options.price is None else {"price": options.price, "money": plan.total / 1000 * options.price}
-        facts = {"method": recipe.name, "numbers": recipe.numbers(), "queries_an_image": plan.queries_an_image}
+        facts = {
+            "method": recipe.name,
+            "numbers": recipe.numbers(),
+            "queries_an_image": plan.queries_an_image,
+        }
         print(json.dumps({**asdict(plan), "total": plan.total, **facts, **cost}))
         return 0
     parts = ", ".join(f"{purpose} {queries:,}" for purpose, queries in plan.queries.items())

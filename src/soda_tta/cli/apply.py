@@ -68,7 +68,9 @@ def report(options: argparse.Namespace, images: Any, answers: Any, queries: int)
     names = [images.name(index) for index in range(len(images))]
     classes, confidence = answers.argmax(axis=1).tolist(), answers.max(axis=1).tolist()
     if options.json:
-        rows = [dict(image=n, label=c, confidence=round(p, 6)) for n, c, p in zip(names, classes, confidence, strict=True)]
+        rows = [
+            dict(image=n, label=c, confidence=round(p, 6)) for n, c, p in zip(names, classes, confidence, strict=True)
+        ]
         text = json.dumps({"queries": queries, "answers": rows}) + "\n"
     else:
         import csv

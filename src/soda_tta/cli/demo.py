@@ -12,7 +12,9 @@ from soda_tta.cli.display import Display, table
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("demo", help="see a real black box fail and recover, in a minute", description=__doc__)
-    parser.add_argument("--out", default="soda-demo", metavar="DIR", help="where to put what it makes (default soda-demo)")
+    parser.add_argument(
+        "--out", default="soda-demo", metavar="DIR", help="where to put what it makes (default soda-demo)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="another seed, another model and haze")
     parser.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
     parser.set_defaults(run=run)
@@ -28,7 +30,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(demo.summary()))
         return 0
-    bar = lambda share: "█" * round(40 * share)  # noqa: E731
     run_ = demo.run
     print("A digit classifier, deployed as an ONNX file and seen only through its probabilities.")
     print(f"Haze ({VEIL} + {CONTRAST} x image + noise {GRAIN}) over {len(run_.before)} unlabelled test images.\n")
@@ -50,3 +51,7 @@ def run(options: argparse.Namespace) -> int:
     print("\nNo label was used to adapt; labels only measured the three accuracies.")
     print("Next, your own model:  soda-tta adapt --model M --images DIR --out RUN --dry-run")
     return 0
+
+
+def bar(share: float) -> str:
+    return "█" * round(40 * share)

@@ -12,7 +12,13 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from soda_tta.events import Answered, Event, Notice, Planned, Step
 from soda_tta.plan import Plan
 
-PHASES = {"select": "first look", "evaluate": "answering", "tune": "choosing lr", "probe": "learning", "serve": "answering"}
+PHASES = {
+    "select": "first look",
+    "evaluate": "answering",
+    "tune": "choosing lr",
+    "probe": "learning",
+    "serve": "answering",
+}
 
 
 class Display:
@@ -40,7 +46,9 @@ class Display:
         self.progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.progress.stop()
 
     def __call__(self, event: Event) -> None:

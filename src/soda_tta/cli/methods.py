@@ -8,7 +8,9 @@ from typing import Any
 
 
 def add_to(commands: Any) -> None:
-    parser = commands.add_parser("methods", help="list the methods, what they need and what they cost", description=__doc__)
+    parser = commands.add_parser(
+        "methods", help="list the methods, what they need and what they cost", description=__doc__
+    )
     parser.add_argument("--json", action="store_true", help="print machine-readable JSON, with every number")
     parser.set_defaults(run=run)
 

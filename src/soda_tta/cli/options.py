@@ -35,10 +35,14 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         help="an .onnx file; http(s)://host:port/v2/models/NAME (Open Inference Protocol: Triton, KServe, MLServer); "
         "or file.py:function / package.module:function",
     )
-    group.add_argument("--logits", action="store_true", default=None, help="the model returns logits, not probabilities")
+    group.add_argument(
+        "--logits", action="store_true", default=None, help="the model returns logits, not probabilities"
+    )
     group.add_argument("--mean", type=numbers, metavar="R,G,B", help="what the model wants subtracted")
     group.add_argument("--std", type=numbers, metavar="R,G,B", help="and what it wants divided by")
-    group.add_argument("--pixel-range", type=float, metavar="N", help="largest pixel value before that: 1 (default) or 255")
+    group.add_argument(
+        "--pixel-range", type=float, metavar="N", help="largest pixel value before that: 1 (default) or 255"
+    )
     group.add_argument("--layout", choices=["NCHW", "NHWC"], help="if the model's shapes do not say it")
     group.add_argument("--channels", choices=["RGB", "BGR", "L"], help="order of the channels (default RGB)")
     group.add_argument("--output", metavar="NAME", help="which output holds the class scores, if there are several")
@@ -46,10 +50,14 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     remote = parser.add_argument_group("a model over HTTP")
     remote.add_argument("--timeout", type=float, metavar="S", help="seconds to wait for an answer (default 30)")
     remote.add_argument("--workers", type=int, metavar="N", help="requests under way at once (default 4)")
-    remote.add_argument("--tensors", choices=["binary", "json"], help="how images travel (default: what the server offers)")
+    remote.add_argument(
+        "--tensors", choices=["binary", "json"], help="how images travel (default: what the server offers)"
+    )
     remote.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
     remote.add_argument("--api-key-header", metavar="H", help="header it goes into (default Authorization: Bearer ...)")
-    remote.add_argument("--ca", dest="certificate_authority", metavar="FILE", help="certificate authority to trust (PEM)")
+    remote.add_argument(
+        "--ca", dest="certificate_authority", metavar="FILE", help="certificate authority to trust (PEM)"
+    )
 
 
 MODEL_OPTIONS = (

@@ -40,6 +40,8 @@ def read_image(path: Path, size: tuple[int, int] | None = None) -> Array:
 
 def as_rgb(image: Image.Image) -> Image.Image:
     """Grey is repeated, transparency is dropped, 16 bits become 8 by their upper byte."""
+    if image.mode == "F":
+        raise ImageError("it holds floating-point numbers, whose range nobody knows; save it with 8 or 16 bits.")
     if image.mode.startswith("I"):
         wide = np.asarray(image).astype(np.int64)
         image = Image.fromarray((np.clip(wide, 0, 65535) >> 8).astype(np.uint8))

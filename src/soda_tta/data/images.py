@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ class ArrayImages(Images):
             array = array[:, None]
         if array.ndim != 4:
             raise ImageError(f"{where} has shape {array.shape}; a set of images has four dimensions.")
-        if not len(array):
-            raise ImageError(f"{where} holds no image.")
+        if not array.size:
+            raise ImageError(f"{where} has shape {array.shape}; it holds no image.")
         self.last = array.shape[1] not in (1, 3)
         if self.last and array.shape[3] not in (1, 3):
             raise ImageError(f"{where} has shape {array.shape}; one of its axes must hold 3 channels (or 1, grey).")
@@ -102,7 +102,9 @@ class FileImages(Images):
             pixels = self.kept[indices]
         else:
             chosen = np.arange(len(self))[indices]
-            pixels = np.stack([self._read(self.paths[i]) for i in chosen]) if len(chosen) else np.zeros((0, *self.size, 3))
+            pixels = (
+                np.stack([self._read(self.paths[i]) for i in chosen]) if len(chosen) else np.zeros((0, *self.size, 3))
+            )
         return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) / np.float32(255)
 
     def _read(self, path: Path) -> Array:
@@ -146,7 +148,14 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     >>> open_images(np.zeros((5, 8, 8, 3), np.uint8))[slice(0, 2)].shape
     (2, 3, 8, 8)
     """
-    wanted = (size, size) if isinstance(size, int) else size
+    wanted = None if size is None else check_size(size)
+    images = _open(source, wanted)
+    if wanted is not None and tuple(images.size) != wanted:
+        raise ImageError(f"the images are {shape_text(images.size)}; --size resizes files only: resize these yourself.")
+    return images
+
+
+def _open(source: Any, wanted: tuple[int, int] | None) -> Images:
     if isinstance(source, Images):
         return source
     if isinstance(source, str | Path):
@@ -155,11 +164,10 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
         return ArrayImages(np.asanyarray(source))
     if isinstance(source, list | tuple) and source and all(isinstance(item, str | Path) for item in source):
         return FileImages([Path(item) for item in source], wanted)
-    if hasattr(source, "__len__") and hasattr(source, "__getitem__"):
-        return DatasetImages(source)
-    if isinstance(source, Iterable):
-        return _spooled(source)
-    raise ImageError(f"{type(source).__name__} is no set of images; give an array, a folder, files or a data set.")
+    indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
+    if isinstance(source, Mapping) or not (indexed or isinstance(source, Iterable)):
+        raise ImageError(f"{type(source).__name__} is no set of images; give an array, a folder, files or a data set.")
+    return DatasetImages(source) if indexed else _spooled(source)
 
 
 def _from_path(path: Path, size: tuple[int, int] | None) -> Images:
@@ -167,21 +175,26 @@ def _from_path(path: Path, size: tuple[int, int] | None) -> Images:
         return FileImages(find_image_files(path), size, root=path)
     if not path.exists():
         raise ImageError(f"{path} does not exist; give a folder of images, an .npy or an .npz file.")
-    try:
-        if path.suffix == ".npy":
-            return ArrayImages(np.load(path, mmap_mode="r", allow_pickle=False), str(path))
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                if "images" not in arrays:
-                    raise ImageError(f"{path} holds no array 'images' (it has {', '.join(arrays)}).")
-                return ArrayImages(arrays["images"], str(path))
-    except ImageError:
-        raise
-    except (ValueError, OSError, EOFError) as error:
-        raise ImageError(f"{path} cannot be read as an array of images: {error}") from error
+    if path.suffix in (".npy", ".npz"):
+        return ArrayImages(_load_array(path), str(path))
     if path.suffix.lower() in SUFFIXES:
         return FileImages([path], size)
     raise ImageError(f"{path} is not a folder, an .npy, an .npz or an image file.")
+
+
+def _load_array(path: Path) -> Array:
+    """The one array of an .npy file, mapped, or the array `images` of an .npz file."""
+    try:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            if "images" in loaded:
+                return np.asarray(loaded["images"])
+            names = ", ".join(loaded)
+    except Exception as error:  # a damaged archive fails in many ways
+        raise ImageError(f"{path} cannot be read as an array of images: {error}") from error
+    raise ImageError(f"{path} holds no array 'images' (it has {names}).")
 
 
 def _spooled(source: Iterable[Any]) -> Images:
@@ -189,7 +202,8 @@ def _spooled(source: Iterable[Any]) -> Images:
     file = tempfile.TemporaryFile(prefix="soda-tta-")  # noqa: SIM115 - kept open by the map
     count, size = 0, None
     for item in source:
-        for image in item if getattr(item, "ndim", 3) == 4 else [item]:
+        images = item[0] if isinstance(item, tuple | list) else item  # without the labels, of a batch or of an image
+        for image in images if getattr(images, "ndim", 3) == 4 else [images]:
             pixels = one_image(image, count, size)
             size = pixels.shape[1:]
             file.write(pixels.tobytes())
@@ -201,8 +215,10 @@ def _spooled(source: Iterable[Any]) -> Images:
 
 
 def one_image(item: Any, index: int, size: tuple[int, ...] | None = None) -> Array:
-    """One item of a data set as float32 CHW; of a pair, the first part is the image."""
+    """One item of a data set as float32 CHW; of a pair, the first part is the image; a path is opened."""
     image = item[0] if isinstance(item, tuple | list) else item
+    if isinstance(image, str | Path):
+        image = read_image(Path(image))
     pixels = np.asarray(as_rgb(image) if isinstance(image, Image.Image) else image)
     if pixels.ndim == 2:
         pixels = pixels[None]
@@ -210,6 +226,14 @@ def one_image(item: Any, index: int, size: tuple[int, ...] | None = None) -> Arr
     if size is not None and chw.shape[1:] != size:
         raise ImageError(f"image {index} is {shape_text(chw.shape[1:])}, the first is {shape_text(size)}; resize them.")
     return chw
+
+
+def check_size(size: int | Sequence[int]) -> tuple[int, int]:
+    """One number, or height and width."""
+    both = (size, size) if isinstance(size, int) else tuple(size)
+    if len(both) != 2 or min(both) < 1:
+        raise ImageError(f"size {size} makes no sense; give one number, or height and width.")
+    return int(both[0]), int(both[1])
 
 
 def shape_text(size: Sequence[int]) -> str:

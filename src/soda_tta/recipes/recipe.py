@@ -69,7 +69,8 @@ class Recipe:
         for part in PARTS:
             current = getattr(self, part)
             if is_dataclass(current) and name in {field.name for field in fields(current)}:
-                changed = replace(current, **{name: convert(name, value, getattr(current, name))})  # type: ignore[type-var]
+                value = convert(name, value, getattr(current, name))
+                changed: Any = replace(current, **{name: value})  # type: ignore[type-var]
                 return replace(self, **{part: changed})
         raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(self.numbers())}.")
 

@@ -1,8 +1,8 @@
 """SODA: train the data adaptor from probabilities alone (paper, Algorithm 1)."""
 
 from soda_tta.adaptors import PaperNetwork
-from soda_tta.recipes.recipe import Recipe
 from soda_tta.objectives import Soda
+from soda_tta.recipes.recipe import Recipe
 from soda_tta.reliable import Reliable
 from soda_tta.search import SGD, MultiPoint
 

@@ -1,0 +1,37 @@
+# Two commands do everything on a fresh machine: make demo, make test. Both set up .venv once and reuse it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench setup real peers clean
+
+demo: setup
+	$(BIN)/soda-tta demo
+
+test: setup lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python benchmarks/overhead.py
+
+# The suites below need more than this repository; CI runs them (.ci/run).
+real: setup
+	$(BIN)/python -m pytest -m real tests/real
+
+peers: setup
+	.ci/install-peers
+	$(BIN)/python -m pytest -m peers tests/peers
+
+setup: .venv/complete
+
+.venv/complete: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .venv-triton .venv-mlserver soda-demo

@@ -1,0 +1,201 @@
+"""Tiny ONNX files, and a model server in this process that can be told to misbehave."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from soda_tta.onnx_files import METADATA_KEY
+
+MATRIX = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
+DTYPES = {"FP32": "<f4", "FP16": "<f2", "FP64": "<f8", "UINT8": "u1"}
+
+
+class TinyOnnx:
+    """Writes classifiers `softmax(mean colour @ matrix)` in whatever dress a test asks for."""
+
+    matrix = MATRIX
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.count = folder, 0
+
+    def __call__(
+        self,
+        *,
+        shape: tuple[Any, ...] = ("n", 3, 8, 8),
+        dtype: int = TensorProto.FLOAT,
+        outputs: tuple[str, ...] = ("probabilities",),
+        facts: str | None = None,
+    ) -> Path:
+        axes = [1, 2] if shape[-1] == 3 else list(range(2, len(shape)))
+        nodes = [
+            helper.make_node("Cast", ["images"], ["numbers"], to=TensorProto.FLOAT),
+            helper.make_node("ReduceMean", ["numbers"], ["colours"], axes=axes or [1], keepdims=0),
+            helper.make_node("MatMul", ["colours", "matrix"], ["logits"]),
+            helper.make_node("Softmax", ["logits"], ["probabilities"]),
+            helper.make_node("ArgMax", ["logits"], ["labels"], axis=1, keepdims=1),
+        ]
+        types = {"labels": (TensorProto.INT64, 1)}
+        infos = [
+            helper.make_tensor_value_info(
+                name, (found := types.get(name, (TensorProto.FLOAT, 4)))[0], [shape[0], found[1]]
+            )
+            for name in outputs
+        ]
+        image = helper.make_tensor_value_info("images", dtype, shape)
+        graph = helper.make_graph(nodes, "tiny", [image], infos, [numpy_helper.from_array(MATRIX, "matrix")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        if facts is not None:
+            helper.set_model_props(model, {METADATA_KEY: facts})
+        self.count += 1
+        path = self.folder / f"tiny{self.count}.onnx"
+        onnx.save(model, path)
+        return path
+
+
+@pytest.fixture
+def tiny_onnx(tmp_path: Path) -> TinyOnnx:
+    return TinyOnnx(tmp_path)
+
+
+class Server:
+    """`softmax(mean colour @ matrix)` over the Open Inference Protocol.
+
+    Each entry of `faults` spoils one inference: it is called with the handler and the honest answer, and
+    sends what it likes. `asked` lists the images of each inference, `headers` what came with each request.
+    """
+
+    matrix = MATRIX
+
+    def __init__(self, scheme: str = "http", context: ssl.SSLContext | None = None) -> None:
+        self.binary, self.key, self.datatype, self.shape = False, {}, "FP32", [-1, 3, 8, 8]
+        self.outputs = ["probabilities"]
+        self.faults: list[Callable[[Handler, Any], None]] = []
+        self.asked: list[int] = []
+        self.headers: list[dict[str, str]] = []
+        self.pages: dict[str, Any] = {}  # what GET answers instead of the truth, by path
+        self.lock, self.closing = threading.Lock(), threading.Event()
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"server_state": self}))
+        self.http.daemon_threads = True
+        if context is not None:
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.root = f"{scheme}://127.0.0.1:{self.http.server_port}"
+        self.url = f"{self.root}/v2/models/tiny"
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    def __enter__(self) -> Server:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def infer(self, tensor: Any) -> dict[str, Any]:
+        scores = tensor.astype(np.float64).mean((2, 3)) @ MATRIX
+        exponents = np.exp(scores - scores.max(1, keepdims=True))
+        return {"logits": scores, "probabilities": exponents / exponents.sum(1, keepdims=True)}
+
+
+class Handler(BaseHTTPRequestHandler):
+    server_state: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        state = self.server_state
+        if not self.admitted():
+            return
+        described = {"name": "images", "datatype": state.datatype, "shape": state.shape}
+        outputs = [{"name": name, "datatype": "FP32", "shape": [-1, 4]} for name in state.outputs]
+        extensions = ["binary_tensor_data"] if state.binary else []
+        truth = {
+            "/v2": {"name": "test", "version": "1", "extensions": extensions},
+            "/v2/models/tiny": {
+                "name": "tiny",
+                "versions": ["1", "2"],
+                "inputs": [described],
+                "outputs": outputs,
+            },
+        }
+        page = (truth | state.pages).get(self.path)
+        if callable(page):
+            page(self)
+        elif page is None:
+            self.reply({"error": f"unknown: {self.path}"}, status=404)
+        else:
+            self.reply(page)
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if not self.admitted():
+            return
+        state, split = self.server_state, self.headers.get("Inference-Header-Content-Length")
+        request = json.loads(body if split is None else body[: int(split)])
+        [sent], [wanted] = request["inputs"], request["outputs"]
+        raw = sent["data"] if split is None else np.frombuffer(body[int(split) :], DTYPES[sent["datatype"]])
+        tensor = np.array(raw, DTYPES[sent["datatype"]]).reshape(sent["shape"])
+        assert sent["name"] == "images" and sent["datatype"] == state.datatype
+        with state.lock:
+            state.asked.append(len(tensor))
+            fault = state.faults.pop(0) if state.faults else None
+        rows = state.infer(tensor)[wanted["name"]]
+        output = {"name": wanted["name"], "datatype": "FP32", "shape": list(rows.shape)}
+        if fault is not None:
+            fault(self, {"outputs": [{**output, "data": rows.ravel().tolist()}]})
+        elif wanted.get("parameters", {}).get("binary_data"):
+            tail = rows.astype("<f4").tobytes()
+            header = json.dumps({"outputs": [{**output, "parameters": {"binary_data_size": len(tail)}}]}).encode()
+            self.reply(header + tail, {"Inference-Header-Content-Length": str(len(header))})
+        else:
+            self.reply({"outputs": [{**output, "data": rows.ravel().tolist()}]})
+
+    def admitted(self) -> bool:
+        state = self.server_state
+        with state.lock:
+            state.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if all(self.headers.get(name) == value for name, value in state.key.items()):
+            return True
+        self.reply({"error": "unauthorized"}, status=401)
+        return False
+
+    def reply(self, body: Any, headers: dict[str, str] | None = None, status: int = 200) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(data)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")  # a developer's proxy must not stand between us
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def tls_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
+    """A server with a certificate of its own authority, and the file of that authority."""
+    import trustme
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    with Server("https", context) as running:
+        yield running, tmp_path / "authority.pem"

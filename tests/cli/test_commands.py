@@ -1,0 +1,175 @@
+"""The command as a user runs it, in its own process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+SODA = [sys.executable, "-c", "from soda_tta.cli import main; raise SystemExit(main())"]
+MODEL = """
+import time, os
+import numpy as np
+weights = np.random.default_rng(7).normal(size=(3, 4))
+def predict(images):
+    time.sleep(float(os.environ.get("SLOW", 0)))
+    e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
+    return e / e.sum(axis=1, keepdims=True)
+def logits(images):
+    return 8 * (images.mean(axis=(2, 3)) - 0.5) @ weights
+"""
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    folder = tmp_path / "night"
+    folder.mkdir()
+    for number in range(40):
+        pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number:02}.png")
+    return tmp_path
+
+
+def soda(place: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    command = [*SODA, *words]
+    return subprocess.run(
+        command, cwd=place, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+
+
+ADAPT = ["adapt", "--model", "model.py:predict", "--images", "night"]
+SMALL = ["--set", "epochs=2", "--set", "batch=16", "--set", "width=4", "--set", "lr=0.05"]
+
+
+def test_adapt_apply_export_from_end_to_end(place) -> None:
+    done = soda(place, *ADAPT, *SMALL, "--out", "run", "--price", "2")
+    assert done.returncode == 0, done.stderr
+    assert "560 (select 40, probe 480, evaluate 40)" in done.stdout and "1.12 at 2 a thousand" in done.stdout
+    assert {"run.json", "history.jsonl", "predictions.csv", "adaptor.safetensors"} <= set(os.listdir(place / "run"))
+    applied = soda(
+        place,
+        "apply",
+        "--adaptor",
+        "run",
+        "--model",
+        "model.py:predict",
+        "--images",
+        "night",
+        "--out",
+        "a.csv",
+    )
+    assert applied.returncode == 0 and "40 queries" in applied.stderr
+    after = [line.split(",")[3] for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]]
+    assert [line.split(",")[1] for line in (place / "a.csv").read_text().splitlines()[1:]] == after
+    exported = soda(place, "export", "run", "night.onnx", "--json")
+    assert json.loads(exported.stdout)["largest_deviation"] <= 1e-5 and (place / "night.onnx").exists()
+    saved = soda(place, "apply", "--adaptor", "run", "--images", "night", "--save-images", "day")
+    assert saved.returncode == 0 and len(list((place / "day").glob("*.png"))) == 40
+
+
+def test_json_prints_one_object_and_nothing_else(place) -> None:
+    done = soda(place, *ADAPT, *SMALL, "--out", "run", "--json")
+    summary = json.loads(done.stdout)
+    assert summary["queries"] == {"select": 40, "probe": 480, "evaluate": 40} and summary["stopped"] == "finished"
+    assert done.stderr == ""
+    answers = json.loads(
+        soda(place, "apply", "--adaptor", "run", "--model", "model.py:predict", "--images", "night", "--json").stdout
+    )
+    assert answers["queries"] == 40 and answers["answers"][0]["image"] == "00.png"
+
+
+def test_a_dry_run_says_the_cost_and_spends_nothing(place) -> None:
+    done = soda(place, *ADAPT, "--dry-run", "--price", "1.5", "--json", SLOW="60")
+    plan = json.loads(done.stdout)
+    assert plan["total"] == 40 * 902 and plan["money"] == pytest.approx(40 * 902 / 1000 * 1.5)
+    text = soda(place, *ADAPT, "--dry-run", "--budget", "10", SLOW="60").stdout
+    assert "nothing was asked" in text and "1 of 150" in text
+    assert sorted(os.listdir(place)) == ["model.py", "night"]
+
+
+def test_methods_lists_needs_and_costs(place) -> None:
+    text = soda(place, "methods").stdout
+    assert "soda-auto" in text and "902" in text
+    assert {"deployed", "soda"} <= {row["name"] for row in json.loads(soda(place, "methods", "--json").stdout)}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([*ADAPT, "--out", "r", "--set", "qq=3"], "has no number 'qq'"),
+        ([*ADAPT, "--out", "r", "--set", "q"], "NAME=VALUE"),
+        ([*ADAPT, "--out", "r", "--method", "sodda"], "choose one of"),
+        ([*ADAPT, "--out", "r", "--budget", "0.5"], "at least 1"),
+        ([*ADAPT], "--out RUN"),
+        (["adapt", "--model", "model.py:logits", "--images", "night", "--out", "r"], "--logits"),
+        (["adapt", "--model", "model.py:nothing", "--images", "night", "--out", "r"], "no function"),
+        (["adapt", "--model", "weights.pth", "--images", "night", "--out", "r"], "export the model to ONNX"),
+        (["adapt", "--model", "none.onnx", "--images", "night", "--out", "r"], "does not exist"),
+        (["adapt", "--model", "model.py:predict", "--images", "nowhere", "--out", "r"], "does not exist"),
+        (["apply", "--adaptor", "model.py", "--images", "night", "--save-images", "x"], "not an adaptor"),
+        (["export", "nowhere", "x.onnx"], "does not exist"),
+    ],
+)
+def test_errors_are_one_line_with_a_remedy(place, words, says: str) -> None:
+    done = soda(place, *words)
+    assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_logits_are_taken_when_stated(place) -> None:
+    done = soda(
+        place,
+        "adapt",
+        "--model",
+        "model.py:logits",
+        "--logits",
+        "--images",
+        "night",
+        *SMALL,
+        "--out",
+        "r",
+        "--json",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_debug_shows_the_trace(place) -> None:
+    assert "Traceback" in soda(place, "--debug", *ADAPT, "--out", "r", "--set", "qq=3").stderr
+
+
+def test_every_command_explains_itself(place) -> None:
+    for command in ([], ["adapt"], ["apply"], ["demo"], ["export"], ["methods"]):
+        done = soda(place, *command, "--help")
+        assert done.returncode == 0 and "usage: soda-tta" in done.stdout
+
+
+def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(place) -> None:
+    words = [*ADAPT, "--set", "epochs=60", *SMALL[2:], "--out", "run"]
+    whole = soda(place, *words[:-1], "whole")
+    process = subprocess.Popen(
+        [*SODA, *words],
+        cwd=place,
+        env={**os.environ, "SLOW": "0.02"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    journal = place / "run" / "working" / "lr-0.05" / "history.jsonl"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.read_text().count("\n") > 5) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in out
+    (resume,) = [line for line in out.splitlines() if line.startswith("continue with: ")]
+    assert resume.endswith("--resume")
+    done = soda(place, *resume.removeprefix("continue with: soda-tta ").split())
+    assert done.returncode == 0 and whole.returncode == 0
+    for name in ("adaptor.safetensors", "predictions.csv", "history.jsonl"):
+        assert (place / "run" / name).read_bytes() == (place / "whole" / name).read_bytes()

@@ -1,0 +1,245 @@
+"""Image files of every kind, and every way they can be broken."""
+
+import io
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from soda_tta.data import open_images
+from soda_tta.data.files import find_image_files, read_image
+from soda_tta.errors import ImageError
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")  # what Pillow says of damaged tags
+
+PICTURE = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
+FORMATS = ["PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM"]
+
+
+def encoded(picture: np.ndarray | Image.Image = PICTURE, form: str = "PNG", **options: object) -> bytes:
+    buffer = io.BytesIO()
+    (picture if isinstance(picture, Image.Image) else Image.fromarray(picture)).save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def png(*chunks: tuple[bytes, bytes]) -> bytes:
+    """A PNG of these chunks, each with a right checksum."""
+    packed = (struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
+
+
+# --- what is read
+
+
+@pytest.mark.parametrize("form", ["PNG", "BMP", "TIFF", "PPM"])
+def test_lossless_files_come_back_pixel_by_pixel(form: str, tmp_path: Path) -> None:
+    np.testing.assert_array_equal(read_image(written(tmp_path / "a.bin", encoded(form=form))), PICTURE)
+
+
+@pytest.mark.parametrize("form", ["JPEG", "WEBP", "GIF"])
+def test_lossy_files_come_back_as_pillow_reads_them(form: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.bin", encoded(form=form))
+    np.testing.assert_array_equal(read_image(path), np.asarray(Image.open(path).convert("RGB")))
+
+
+def sixteen_bits() -> Image.Image:
+    return Image.fromarray(np.array([[0, 255, 256], [32768, 65279, 65535]], np.uint16))
+
+
+def with_palette(transparency: bool) -> bytes:
+    image = Image.fromarray(np.array([[0, 1], [2, 1]], np.uint8)).convert("P")
+    image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
+    return encoded(image, **({"transparency": 0} if transparency else {}))
+
+
+RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
+MODES = {
+    "grey is repeated": (encoded(np.array([[0, 7, 255]], np.uint8)), [[[0] * 3, [7] * 3, [255] * 3]]),
+    "transparency is dropped": (
+        encoded(np.array([[[9, 8, 7, 0], [1, 2, 3, 255]]], np.uint8)),
+        [[[9, 8, 7], [1, 2, 3]]],
+    ),
+    "grey with transparency": (encoded(Image.new("LA", (1, 1), (77, 0))), [[[77] * 3]]),
+    "black and white": (encoded(Image.new("1", (1, 1), 1)), [[[255] * 3]]),
+    "16 bits keep their upper byte": (
+        encoded(sixteen_bits()),
+        [[[0] * 3, [0] * 3, [1] * 3], [[128] * 3, [254] * 3, [255] * 3]],
+    ),
+    "16 bits in a TIFF": (
+        encoded(sixteen_bits(), "TIFF"),
+        [[[0] * 3, [0] * 3, [1] * 3], [[128] * 3, [254] * 3, [255] * 3]],
+    ),
+    "a palette": (with_palette(False), [[RED, GREEN], [BLUE, GREEN]]),
+    "a palette with transparency": (with_palette(True), [[RED, GREEN], [BLUE, GREEN]]),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), MODES.values(), ids=MODES)
+def test_every_kind_of_pixel_becomes_eight_bit_rgb(content: bytes, expected: list, tmp_path: Path) -> None:
+    got = read_image(written(tmp_path / "a.png", content))
+    assert got.dtype == np.uint8
+    assert got.tolist() == expected
+
+
+def test_floating_point_pixels_are_refused_because_their_range_is_unknown(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tiff", encoded(Image.fromarray(np.full((2, 2), 0.5, np.float32)), "TIFF"))
+    with pytest.raises(ImageError, match=r"a.tiff .*floating"):
+        read_image(path)
+
+
+@pytest.mark.parametrize(
+    ("size", "crop"),
+    [
+        ((6, 8), np.s_[:, :]),  # its own size
+        ((6, 6), np.s_[:, 1:7]),  # the height fits: columns 1 to 6 of 8
+        ((6, 4), np.s_[:, 2:6]),
+    ],
+)
+def test_the_centre_is_kept_when_only_cropping_is_needed(size: tuple[int, int], crop: tuple, tmp_path: Path) -> None:
+    np.testing.assert_array_equal(read_image(written(tmp_path / "a.png", encoded()), size), PICTURE[crop])
+
+
+@given(
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+    size=st.tuples(st.integers(1, 30), st.integers(1, 30)),
+)
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_picture_is_brought_to_any_size(height: int, width: int, size: tuple[int, int], tmp_path: Path) -> None:
+    path = written(tmp_path / "a.png", encoded(np.full((height, width, 3), 99, np.uint8)))
+    got = read_image(path, size)
+    assert got.shape == (*size, 3) and (got == 99).all()
+
+
+# --- what is found
+
+
+def test_images_are_found_below_the_folder_in_a_stable_order(tmp_path: Path) -> None:
+    for name in ("b/2.png", "b/10.JPG", "a.jpeg", "z.webp"):
+        written(tmp_path / name, b"")
+    written(tmp_path / "notes.txt", b"")
+    (tmp_path / "folder.png").mkdir()
+    assert [str(p.relative_to(tmp_path)) for p in find_image_files(tmp_path)] == [
+        "a.jpeg",
+        "b/10.JPG",
+        "b/2.png",
+        "z.webp",
+    ]
+
+
+def test_links_that_loop_are_not_followed(tmp_path: Path) -> None:
+    written(tmp_path / "a.png", encoded())
+    (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "self.png").symlink_to(tmp_path / "self.png")
+    (tmp_path / "dangling.png").symlink_to(tmp_path / "absent.png")
+    assert find_image_files(tmp_path) == [tmp_path / "a.png"]
+    assert len(open_images(tmp_path)) == 1
+
+
+def test_a_folder_that_is_a_loop_does_not_exist(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(ImageError, match="loop does not exist"):
+        open_images(tmp_path / "loop")
+
+
+def test_a_folder_without_images_says_what_it_looked_for(tmp_path: Path) -> None:
+    written(tmp_path / "deep" / "notes.txt", b"")
+    with pytest.raises(ImageError, match=r"holds no image \(.*\.jpeg.*\.png"):
+        open_images(tmp_path)
+
+
+# --- what is broken
+
+
+BROKEN = {
+    "empty": b"",
+    "text": b"this is not an image",
+    "HTML": b"<!DOCTYPE html><html></html>",
+    "a PNG's first bytes": encoded()[:8],
+    "half a PNG": encoded()[: len(encoded()) // 2],
+    "a PNG without its end": encoded()[:-30],
+    "half a JPEG": encoded(form="JPEG")[: len(encoded(form="JPEG")) // 2],
+    "a JPEG's last bytes missing": encoded(np.zeros((64, 64, 3), np.uint8), "JPEG")[:-20],
+    "half a BMP": encoded(form="BMP")[:60],
+    "half a WEBP": encoded(form="WEBP")[:40],
+    "half a TIFF": encoded(form="TIFF")[:60],
+    "no pixels": png((b"IHDR", struct.pack(">IIBBBBB", 0, 0, 8, 2, 0, 0, 0)), (b"IEND", b"")),
+    "a wrong checksum": encoded().replace(b"IDAT", b"IDAX"),
+}
+
+
+@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_named(content: bytes, tmp_path: Path) -> None:
+    written(tmp_path / "good.png", encoded())
+    path = written(tmp_path / "holiday.png", content)
+    with pytest.raises(ImageError, match=r"holiday.png cannot be read as an image: "):
+        read_image(path)
+    with pytest.raises(ImageError, match=r"holiday.png"):
+        open_images(tmp_path)
+
+
+def test_a_file_that_is_missing_from_a_list_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match=r"absent\.png"):
+        open_images([written(tmp_path / "a.png", encoded()), tmp_path / "absent.png"])
+
+
+def test_a_folder_in_a_list_of_files_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="deep cannot be read as an image"):
+        open_images([str(written(tmp_path / "deep" / "a.png", encoded())), str(tmp_path / "deep")])
+
+
+HUGE = png(
+    (b"IHDR", struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)),
+    (b"IDAT", zlib.compress(bytes(100_000))),
+    (b"IEND", b""),
+)
+
+
+def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = written(tmp_path / "bomb.png", HUGE)  # 10 GB, were it unpacked
+    with pytest.raises(ImageError, match=r"bomb.png would unpack to more pixels than is safe.*shrink it first"):
+        open_images(tmp_path)
+    assert path.exists()
+
+
+def test_pillows_mere_warning_is_enough_to_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "large.png", encoded())  # 48 pixels
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)
+    with pytest.raises(ImageError, match="more pixels than is safe"):
+        read_image(path)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 48)
+    assert read_image(path).shape == (6, 8, 3)
+
+
+CONTENTS = {form: encoded(form=form) for form in FORMATS}
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    form=st.sampled_from(FORMATS),
+    cut=st.integers(0, 400),
+    place=st.integers(0, 400),
+    byte=st.integers(0, 255),
+)
+@example(form="PNG", cut=0, place=16, byte=255)
+def test_no_damage_raises_anything_but_an_image_error(
+    form: str, cut: int, place: int, byte: int, tmp_path: Path
+) -> None:
+    content = bytearray(CONTENTS[form])
+    content[place % len(content)] = byte
+    path = written(tmp_path / "damaged", bytes(content[: len(content) - cut] if cut < len(content) else content))
+    try:
+        assert read_image(path).shape[2] == 3
+    except ImageError as error:
+        assert "damaged" in str(error)

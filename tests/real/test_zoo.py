@@ -1,0 +1,43 @@
+"""The deployed models score what they are known to score on clean images."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from soda_tta import zoo
+from soda_tta.data import open_images
+
+pytestmark = pytest.mark.real
+
+
+def accuracy(box, images, labels, step: int = 500) -> float:
+    hits = [box(images[slice(i, i + step)]).argmax(axis=1) == labels[i : i + step] for i in range(0, len(images), step)]
+    return 100 * float(np.concatenate(hits).mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "percent"),
+    [("cifar10_resnet20", "cifar10-test.npz", 92.60), ("cifar100_resnet20", "cifar100-test.npz", 68.83)],
+)
+def test_cifar_resnets_score_as_published(real_data, name: str, data: str, percent: float) -> None:
+    with np.load(real_data / data) as arrays:
+        images, labels = open_images(arrays["images"]), arrays["labels"]
+    assert accuracy(zoo.deployed(name), images, labels) == pytest.approx(percent, abs=0.006)
+
+
+def test_module_and_onnx_are_one_model(real_data) -> None:
+    with np.load(real_data / "cifar10-test.npz") as arrays:
+        images = open_images(arrays["images"][:200])[slice(0, 200)]
+    white, black = (zoo.deployed("cifar10_resnet32", kind)(images) for kind in ("module", "onnx"))
+    np.testing.assert_allclose(white, black, atol=1e-4)
+
+
+def test_resnet50_scores_as_known_on_imagenet_1000(real_data) -> None:
+    folder = real_data / "imagenet-1000"
+    with (folder / "labels.csv").open() as file:
+        rows = list(csv.reader(file))
+    rows = rows if rows[0][1].isdigit() else rows[1:]
+    images = open_images([folder / "images" / row[0] for row in rows])
+    labels = np.array([int(row[1]) for row in rows])
+    assert accuracy(zoo.deployed("imagenet_resnet50"), images, labels, step=50) == pytest.approx(91.6, abs=0.3)
