@@ -16,6 +16,7 @@ from PIL import Image
 
 from soda_tta.adaptation import adapt
 from soda_tta.box import Input, OnnxBox
+from soda_tta.data import open_images
 from soda_tta.errors import SodaError
 from soda_tta.events import Listener
 from soda_tta.onnx_files import export_onnx
@@ -69,12 +70,9 @@ class Demo:
 
 def run_demo(folder: Path, seed: int = 0, listener: Listener | None = None) -> Demo:
     """Train, deploy, haze, adapt; leaves model, images, run and picture in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    digits = load_digits(seed)
-    box = OnnxBox(train_and_export(digits, folder / "model.onnx", seed))
-    hazy = haze(digits.test, seed)
-    np.save(folder / "hazy.npy", np.rint(hazy * 255).astype(np.uint8))
-    hazy = np.load(folder / "hazy.npy").astype(np.float32) / 255  # what a camera would have stored
+    model, images = hazy_digits(folder, seed)
+    digits, box = load_digits(seed), OnnxBox(model)
+    hazy = open_images(images)[slice(None)]
     began = time.perf_counter()
     run = adapt(hazy, box, "soda", seed=seed, listener=listener, **NUMBERS)
     seconds = time.perf_counter() - began
@@ -89,6 +87,16 @@ def run_demo(folder: Path, seed: int = 0, listener: Listener | None = None) -> D
         seconds=seconds,
         picture=picture,
     )
+
+
+def hazy_digits(folder: str | Path, seed: int = 0) -> tuple[Path, Path]:
+    """The deployed model (`model.onnx`) and its hazy test images (`hazy.npy`, bytes as a camera would store them)."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = load_digits(seed)
+    model = train_and_export(digits, folder / "model.onnx", seed)
+    np.save(folder / "hazy.npy", np.rint(haze(digits.test, seed) * 255).astype(np.uint8))
+    return model, folder / "hazy.npy"
 
 
 def load_digits(seed: int) -> Digits:
