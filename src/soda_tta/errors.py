@@ -33,3 +33,7 @@ class RecipeError(SodaError, ValueError):
 
 class RunError(SodaError):
     """A run directory or an adaptor file that is not what was expected."""
+
+
+class CorruptionError(SodaError, ValueError):
+    """A corruption, a severity or images that cannot be corrupted as asked."""

@@ -1,0 +1,42 @@
+"""Tone: brightness, contrast and saturation. Nothing random here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from soda_tta.data.corruptions.arrays import Generators, Planes
+from soda_tta.data.corruptions.constants import Constant
+
+
+def contrast(planes: Planes, constant: Constant, generators: Generators) -> Planes:
+    """Pulls every channel of an image towards its mean."""
+    (factor,) = constant
+    mean = planes.mean(axis=(2, 3), keepdims=True, dtype=np.float64).astype(np.float32)
+    pulled: Planes = (planes - mean) * np.float32(factor) + mean
+    return pulled
+
+
+def brightness(planes: Planes, constant: Constant, generators: Generators) -> Planes:
+    """Raises the value of HSV, hue and saturation kept."""
+    (shift,) = constant
+    value = planes.max(axis=1, keepdims=True)
+    raised = np.clip(value + np.float32(shift), 0, 1)
+    # With hue and saturation fixed, the channels are in proportion to the value: no conversion is needed.
+    gain = raised / np.where(value > 0, value, 1)
+    brighter: Planes = np.where(value > 0, planes * gain, raised)
+    return brighter
+
+
+def saturate(planes: Planes, constant: Constant, generators: Generators) -> Planes:
+    """Scales and shifts the saturation of HSV, hue and value kept."""
+    factor, shift = constant
+    value = planes.max(axis=1, keepdims=True)
+    spread = value - planes.min(axis=1, keepdims=True)
+    saturation = spread / np.where(value > 0, value, 1)
+    wanted = np.clip(saturation * np.float32(factor) + np.float32(shift), 0, 1)
+    gain = wanted / np.where(saturation > 0, saturation, 1)
+    coloured = value - (value - planes) * gain
+    # Grey has no hue. By convention its hue is 0, which is red: grey turns reddish when saturation is added.
+    pale = value * (1 - wanted)
+    grey = np.concatenate([value, pale, pale], axis=1)
+    return np.where(saturation > 0, coloured, grey)
