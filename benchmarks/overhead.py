@@ -111,10 +111,10 @@ def growth(images) -> dict:
         residual = np.square(y - (slope * np.array(x) + constant)).sum()
         return {
             "x": x,
-            "seconds": [round(s, 3) for s in y],
-            "slope": slope,
-            "constant": constant,
-            "r2": 1 - residual / np.square(y - np.mean(y)).sum(),
+            "seconds": [round(float(s), 3) for s in y],
+            "slope": float(slope),
+            "constant": float(constant),
+            "r2": float(1 - residual / np.square(y - np.mean(y)).sum()),
         }
 
     counts, directions = [512, 1024, 2048, 4096], [1, 3, 5, 10, 20]

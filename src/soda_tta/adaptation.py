@@ -170,7 +170,7 @@ def _answer_all(
         file.append(rows, first=start == 0)
         pieces.append(rows)
         tell(Answered(box.purpose, start + len(rows), len(images)))
-        if stop() and start + len(rows) < len(images):
+        if start + len(rows) < len(images) and stop():
             raise KeyboardInterrupt  # there is nothing to show yet; what was paid is kept for a resume
     return np.concatenate(pieces)
 

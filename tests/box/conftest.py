@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from soda_tta.box import Retrying
 from soda_tta.onnx_files import METADATA_KEY
 
 MATRIX = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
@@ -102,6 +103,10 @@ class Server:
         self.http.shutdown()
         self.http.server_close()
 
+    def expected(self, images: Any) -> Any:
+        """What a right client makes of these images."""
+        return self.infer(images)["probabilities"]
+
     def infer(self, tensor: Any) -> dict[str, Any]:
         scores = tensor.astype(np.float64).mean((2, 3)) @ MATRIX
         exponents = np.exp(scores - scores.max(1, keepdims=True))
@@ -179,6 +184,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits of every retry, none of them really waited."""
+    waits: list[float] = []
+    monkeypatch.setitem(Retrying.__init__.__kwdefaults__, "sleep", waits.append)
+    return waits
 
 
 @pytest.fixture

@@ -264,7 +264,7 @@ NOT_IMAGES = {
     "objects": (np.full((2, 3, 4, 4), None), "holds object"),
     "empty": (np.zeros((0, 3, 4, 4), np.uint8), "holds no image"),
     "no pixels": (np.zeros((5, 0, 0, 3), np.uint8), "holds no"),
-    "one image": (PIXELS[0], r"shape \(6, 5, 3\), one image; a set has a leading axis"),
+    "one image": (PIXELS[0], r"shape \(6, 5, 3\); for one image pass"),
     "flat": (np.zeros((2, 12), np.uint8), r"shape \(2, 12\); a set of images has four dimensions"),
     "one number": (np.uint8(3), "four dimensions"),
     "video": (np.zeros((2, 3, 4, 4, 4), np.uint8), "four dimensions"),

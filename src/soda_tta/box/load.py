@@ -16,7 +16,7 @@ from soda_tta.box.input import Input
 from soda_tta.box.onnx_runtime import OnnxBox
 from soda_tta.box.open_inference import OpenInferenceBox
 from soda_tta.box.python import CallableBox
-from soda_tta.box.retrying import Retrying
+from soda_tta.box.retrying import Retrying, patiently
 from soda_tta.box.torch_module import ModuleBox
 from soda_tta.errors import BoxError
 
@@ -58,7 +58,8 @@ def _from_text(text: str, options: dict[str, Any]) -> Box:
         if "/v2/models/" not in text:
             raise BoxError(f"{text} names no model; give http(s)://host:port/v2/models/NAME.")
         workers = options.pop("workers", 4)
-        return Batched(Retrying(_build(OpenInferenceBox, text, options, "workers")), workers=workers)
+        remote = patiently(lambda: _build(OpenInferenceBox, text, options, "workers"), attempts=3)
+        return Batched(Retrying(remote), workers=workers)
     if text.endswith(".onnx"):
         return _build(OnnxBox, text, options)
     if text.endswith((".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")):
@@ -99,6 +100,8 @@ def import_function(text: str) -> Any:
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
         else:
+            if (here := str(Path.cwd())) not in sys.path:  # as `python -m` would; a console script does not
+                sys.path.insert(0, here)
             module = importlib.import_module(place)
     except BoxError:
         raise

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Array
 from soda_tta.errors import BoxError, BoxUnavailable
+
+T = TypeVar("T")
 
 
 class Retrying(Wrapper):
@@ -30,22 +33,31 @@ class Retrying(Wrapper):
         super().__init__(box)
         if attempts < 1:
             raise BoxError(f"{attempts} attempts make no sense; one is the least.")
-        self.attempts, self.first_wait, self.longest_wait, self.sleep = (
-            attempts,
-            first_wait,
-            longest_wait,
-            sleep,
-        )
+        self.patience = dict(attempts=attempts, first_wait=first_wait, longest_wait=longest_wait)
+        self.sleep = sleep
 
     def __call__(self, images: Array) -> Array:
-        for attempt in range(1, self.attempts + 1):
-            try:
-                return self.box(images)
-            except BoxUnavailable as error:
-                if attempt == self.attempts:
-                    raise BoxUnavailable(f"{error} Gave up after {attempt} attempts.") from error
-                if (error.retry_after or 0) > self.longest_wait:
-                    raise BoxUnavailable(f"{error} It asks to wait {error.retry_after:g} s; try later.") from error
-                back_off = random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (attempt - 1)))
-                self.sleep(max(error.retry_after or 0, back_off))
-        raise AssertionError("unreachable: attempts is at least 1")
+        return patiently(lambda: self.box(images), sleep=self.sleep, **self.patience)
+
+
+def patiently(
+    ask: Callable[[], T],
+    *,
+    attempts: float = 5,
+    first_wait: float = 0.5,
+    longest_wait: float = 60.0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """Call `ask` until it is available, at most so many times."""
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return ask()
+        except BoxUnavailable as error:
+            if attempt >= attempts:
+                raise BoxUnavailable(f"{error} Gave up after {attempt} attempts.") from error
+            if (error.retry_after or 0) > longest_wait:
+                raise BoxUnavailable(f"{error} It asks to wait {error.retry_after:g} s; try later.") from error
+            back_off = random.uniform(0, min(longest_wait, first_wait * 2 ** (attempt - 1)))
+            sleep(max(error.retry_after or 0, back_off))

@@ -16,8 +16,12 @@ SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", "
 
 
 def find_image_files(folder: Path) -> list[Path]:
-    """Every image below a folder, in a stable order. Links to folders are not followed, so none can loop."""
-    found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    """Every image below a folder, in a stable order; hidden files (macOS leaves ._x.png) are none.
+
+    Links to folders are not followed, so none can loop.
+    """
+    named = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.name.startswith("."))
+    found = sorted(path for path in named if path.is_file())
     if not found:
         raise ImageError(f"{folder} holds no image ({', '.join(sorted(SUFFIXES))}).")
     return found

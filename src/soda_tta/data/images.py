@@ -50,8 +50,10 @@ class ArrayImages(Images):
         if array.dtype != np.uint8 and array.dtype.kind != "f":
             raise ImageError(f"{where} holds {array.dtype}; images are uint8, or floats in [0, 1].")
         if array.ndim == 3:
-            if array.shape[2] == 3:
-                raise ImageError(f"{where} has shape {array.shape}, one image; a set has a leading axis: array[None].")
+            if 3 in (array.shape[0], array.shape[2]):
+                raise ImageError(
+                    f"{where} has shape {array.shape}; for one image pass array[None], for grey ones array[:, None]."
+                )
             array = array[:, None]
         if array.ndim != 4:
             raise ImageError(f"{where} has shape {array.shape}; a set of images has four dimensions.")
