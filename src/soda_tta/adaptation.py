@@ -19,12 +19,15 @@ from soda_tta.atomic import write_text
 from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.errors import RunError
+from soda_tta.evaluation import Task
 from soda_tta.events import Answered, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
-from soda_tta.loop import Task, Training
+from soda_tta.loop import Training
 from soda_tta.plan import KEPT, Plan, plan_run
-from soda_tta.recipes import Recipe, find_method
+from soda_tta.recipes import Given, Method, Procedure, Recipe, find_method
+from soda_tta.recipes.soda import soda
 from soda_tta.run import FORMAT, Run, read_card, versions
+from soda_tta.search import MultiPoint
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
@@ -33,7 +36,7 @@ PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
 def adapt(
     images: Any,
     box: Any,
-    method: str | Recipe = "soda",
+    method: str | Method = "soda",
     budget: float | None = None,
     seed: int = 0,
     *,
@@ -60,6 +63,8 @@ def adapt(
     if folder and resume and (finished := _finished(folder)):
         tell(Notice(f"{folder} is finished already; nothing was asked."))
         return finished
+    if recipe.needs != "probabilities":
+        _ = deployed.module  # refuses a box that does not show its inside, before the first query
     tell(Planned(plan))
     ledger = Ledger(plan.limit)
 
@@ -72,7 +77,9 @@ def adapt(
     after: Array | None = before
     history: list[Step] = []
     stopped = "budget" if plan.shortened else "finished"
-    if plan.learns:
+    if isinstance(recipe, Procedure):
+        after = recipe.answer(Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop)))
+    elif plan.learns:
         assert recipe.adaptor is not None
         selection = recipe.reliable(before)
         card["reliable"] = int(selection.reliable.sum())
@@ -176,7 +183,7 @@ def _answer_all(
 
 
 def protocol_card(
-    recipe: Recipe, plan: Plan, images: Images, box: Box, budget: float | None, seed: int
+    recipe: Method, plan: Plan, images: Images, box: Box, budget: float | None, seed: int
 ) -> dict[str, Any]:
     """Everything that decides what a run computes."""
     return {
@@ -255,16 +262,28 @@ def _teller(listener: Listener | None, notices: list[str]) -> Listener:
     return tell
 
 
+def _recorder(history: list[Step], tell: Listener, stop: Callable[[], bool]) -> Callable[[Step], None]:
+    """A procedure's steps go into the history and to the listener; it has no half-way state worth keeping."""
+
+    def record(step: Step) -> None:
+        history.append(step)
+        tell(step)
+        if stop():
+            raise KeyboardInterrupt
+
+    return record
+
+
 def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[str]:
     """What is known to go wrong with these numbers, each with its remedy; costs no query."""
     found = []
     steps = plan.epochs * -(-plan.images // recipe.batch)
-    if not recipe.learning_rates and recipe.step == find_method("soda").step and steps < PAPER_STEPS / 2:
+    if not recipe.learning_rates and recipe.step == soda.step and steps < PAPER_STEPS / 2:
         found.append(
             f"the paper's learning rate belongs to {PAPER_STEPS:,} steps and this run makes {steps:,}: "
             "the adaptor may hardly move; try lr=auto (--set lr=auto)."
         )
-    if task.box.quantum:
+    if task.box.quantum and isinstance(recipe.search, MultiPoint):
         probe = recipe.search.start(adaptor.parameters, recipe.step, task.seed).ask()[:2].astype(np.float32)
         here, there = adaptor.candidates(task.images[slice(0, 16)], probe)
         change = float(np.sqrt(np.mean((here - there) ** 2)))
@@ -277,7 +296,7 @@ def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[
     return found
 
 
-def _reason(stopped: str, plan: Plan, recipe: Recipe, history: list[Step]) -> str:
+def _reason(stopped: str, plan: Plan, recipe: Method, history: list[Step]) -> str:
     if stopped == "interrupted":
         return f"Stopped by request after {len(history):,} steps; the best adaptor so far is kept."
     if stopped == "budget":

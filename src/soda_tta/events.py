@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from soda_tta.plan import Plan
+if TYPE_CHECKING:
+    from soda_tta.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ class Journal:
     def append(self, step: Step) -> None:
         append_bytes(self.path, (json.dumps(asdict(step)) + "\n").encode())
 
+    def rewrite(self, steps: list[Step]) -> None:
+        write_bytes(self.path, "".join(json.dumps(asdict(step)) + "\n" for step in steps).encode())
+
     def read(self) -> list[Step]:
         """Every whole line; a line torn by a kill is cut off."""
         if not self.path.exists():

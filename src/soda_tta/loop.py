@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.box import Box, Ledger, Metered
-from soda_tta.data import Images
+from soda_tta.box import Box, Metered
+from soda_tta.evaluation import Task, loss_and_gradient, losses_of_candidates
 from soda_tta.events import Step
 from soda_tta.journal import Journal, read_checkpoint, write_checkpoint
-from soda_tta.objectives import Loss, Soda
-from soda_tta.reliable import Selection
-from soda_tta.search import MultiPointSearch
+from soda_tta.objectives import Loss
+from soda_tta.search import BackpropSearch, MultiPointSearch
 
 Array = np.ndarray[Any, np.dtype[Any]]
-QUERY_BYTES = 2**28  # adapted images are made and sent in pieces no larger than this
 ORDER, NOISE = 1, 2  # streams of randomness, so that no two draws share a seed
-
-
-@dataclass(frozen=True)
-class Task:
-    """What does not change while learning."""
-
-    images: Images
-    box: Box
-    ledger: Ledger
-    selection: Selection
-    objective: Soda
-    batch: int
-    seed: int
-    reserve: int  # queries that must be left for the final answer
 
 
 class Training:
@@ -44,7 +27,9 @@ class Training:
     after a kill the journal's steps are told to the search again without asking the box.
     """
 
-    def __init__(self, task: Task, adaptor: Adaptor, search: MultiPointSearch, folder: Path | None = None) -> None:
+    def __init__(
+        self, task: Task, adaptor: Adaptor, search: MultiPointSearch | BackpropSearch, folder: Path | None = None
+    ) -> None:
         self.task, self.adaptor, self.search = task, adaptor, search
         self.folder = folder
         self.epoch = 0  # epochs completed
@@ -79,8 +64,9 @@ class Training:
     def _step(self, number: int, of: int, indices: Array, box: Box, purpose: str) -> Step:
         if self.recorded:
             step = self.recorded.pop(0)
+            self.search.tell(step.losses)
         else:
-            losses = self._losses(indices, box, self.search.ask())
+            losses = self._evaluate_and_tell(indices, box)
             step = Step(
                 epoch=self.epoch + 1,
                 step=number,
@@ -94,23 +80,19 @@ class Training:
             )
             if self.journal:
                 self.journal.append(step)
-        self.search.tell(step.losses)
         self.history.append(step)
         return step
 
-    def _losses(self, indices: Array, box: Box, thetas: Array) -> list[Loss]:
-        """The objective at every candidate. All candidates of a step go to the box together."""
-        images = self.task.images[indices]
+    def _evaluate_and_tell(self, indices: Array, box: Box) -> list[Loss]:
         noise = int(np.random.default_rng([self.task.seed, NOISE, self.search.count]).integers(2**31))
-        piece = max(1, QUERY_BYTES // (len(thetas) * images[0].nbytes))
-        answers = []
-        for start in range(0, len(images), piece):
-            adapted = self.adaptor.candidates(images[start : start + piece], thetas.astype(np.float32), noise)
-            rows = box(adapted.reshape(-1, *images.shape[1:]))
-            answers.append(rows.reshape(len(thetas), -1, rows.shape[1]))
-        probabilities = np.concatenate(answers, axis=1)
-        labels, reliable = self.task.selection.labels[indices], self.task.selection.reliable[indices]
-        return [self.task.objective(candidate, labels, reliable) for candidate in probabilities]
+        points = self.search.ask()
+        if isinstance(self.search, BackpropSearch):
+            loss, gradient = loss_and_gradient(self.task, box, self.adaptor, points[0], indices, noise)
+            self.search.tell(gradient)
+            return [loss]
+        losses = losses_of_candidates(self.task, box, self.adaptor, points, indices, noise)
+        self.search.tell([loss.value for loss in losses])
+        return losses
 
     def _end_epoch(self, steps: int) -> None:
         self.epoch += 1
@@ -126,20 +108,22 @@ class Training:
         return float(np.mean([step.loss for step in self.history if step.epoch == epoch]))
 
     def _restore(self, folder: Path) -> list[Step]:
-        """Go back to the last checkpoint; returns the steps paid since, to be told again."""
-        steps = self.journal.read() if self.journal else []
+        """Go back to the last checkpoint; returns the steps paid since, to be told again.
+
+        A gradient is not in the journal, so the steps of a first-order search since its checkpoint are made again;
+        its box is our own.
+        """
+        assert self.journal is not None
+        steps, checkpoint = self.journal.read(), read_checkpoint(folder / "checkpoint.safetensors")
+        done = int(checkpoint[1]["steps"]) if checkpoint else 0
+        if isinstance(self.search, BackpropSearch):
+            steps = steps[:done]
+            self.journal.rewrite(steps)
         for step in steps:
             self.task.ledger.spend(step.queries, step.purpose)
-        checkpoint = read_checkpoint(folder / "checkpoint.safetensors")
-        if checkpoint is None:
-            return steps
-        arrays, facts = checkpoint
-        self.search.restore(arrays)
-        self.epoch, self.best_loss, self.best_theta = (
-            int(facts["epoch"]),
-            float(facts["best_loss"]),
-            arrays["best"],
-        )
-        done = int(facts["steps"])
-        self.history = steps[:done]
+        if checkpoint:
+            arrays, facts = checkpoint
+            self.search.restore(arrays)
+            self.epoch, self.best_loss, self.best_theta = int(facts["epoch"]), float(facts["best_loss"]), arrays["best"]
+            self.history = steps[:done]
         return steps[done:]

@@ -46,16 +46,74 @@ def cross_entropy(probabilities: Array, labels: Array) -> float:
     return float(-np.log(chosen + LOG_EPSILON).mean())
 
 
+def mutual_information_slope(probabilities: Array) -> Array:
+    """The derivative of `mutual_information` by each probability.
+
+    It is also the mutual information seen from one image: linear around the mean answer of its batch.
+    """
+    exact = np.asarray(probabilities, np.float64)
+    return (_entropy_slope(exact.mean(axis=0)) - _entropy_slope(exact)) / len(exact)
+
+
+def _entropy_slope(probabilities: Array) -> Array:
+    slope: Array = -np.log(probabilities + LOG_EPSILON) - probabilities / (probabilities + LOG_EPSILON)
+    return slope
+
+
+def cross_entropy_slope(probabilities: Array, labels: Array) -> Array:
+    """The derivative of `cross_entropy` by each probability."""
+    rows, slope = np.arange(len(labels)), np.zeros(probabilities.shape)
+    slope[rows, labels] = -1 / (np.asarray(probabilities, np.float64)[rows, labels] + LOG_EPSILON) / len(labels)
+    return slope
+
+
+def perturbation_norm(perturbations: Array) -> float:
+    """Eq. 16 as the released code means it: the matrix 1-norm (largest column sum) of each channel, averaged.
+
+    >>> perturbation_norm(np.array([[[[1.0, -2.0], [0.5, 1.0]]]]))   # columns sum to 1.5 and 3
+    3.0
+    """
+    return float(np.abs(perturbations).sum(axis=-2).max(axis=-1).mean())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Soda:
     """Eq. 13: minus mutual information of the unreliable images plus alpha times cross-entropy of the reliable.
 
-    Either part may be empty; it then counts nothing.
+    Either part may be empty; it then counts nothing. With `beta` the perturbation's norm is added (Eq. 17).
     """
 
     alpha: float = 1e-4
+    beta: float = 0.0
 
     def __call__(self, probabilities: Array, labels: Array, reliable: Array) -> Loss:
         information = mutual_information(probabilities[~reliable])
         agreement = cross_entropy(probabilities[reliable], labels[reliable])
         return Loss(-information + self.alpha * agreement, information, agreement)
+
+    def slope(self, probabilities: Array, labels: Array, reliable: Array) -> Array:
+        """The derivative of the loss by each probability."""
+        slope = np.zeros(probabilities.shape)
+        if not reliable.all():
+            slope[~reliable] = -mutual_information_slope(probabilities[~reliable])
+        if reliable.any():
+            slope[reliable] = self.alpha * cross_entropy_slope(probabilities[reliable], labels[reliable])
+        return slope
+
+
+@dataclass(frozen=True, kw_only=True)
+class PseudoLabels:
+    """Plain cross-entropy on every initial pseudo-label, trusted or not (DA-PL, DA-Direct)."""
+
+    beta: float = 0.0
+
+    def __call__(self, probabilities: Array, labels: Array, reliable: Array) -> Loss:
+        agreement = cross_entropy(probabilities, labels)
+        return Loss(agreement, mutual_information(probabilities), agreement)
+
+    def slope(self, probabilities: Array, labels: Array, reliable: Array) -> Array:
+        """The derivative of the loss by each probability."""
+        return cross_entropy_slope(probabilities, labels)
+
+
+Objective = Soda | PseudoLabels

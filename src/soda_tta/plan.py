@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from soda_tta.errors import BudgetError
-from soda_tta.recipes.recipe import Recipe
+from soda_tta.recipes import Method, Procedure
 
 RUNGS = (0.05, 0.20)  # rivals for lr="auto" are compared after these shares of the epochs
 KEPT = (2, 1)  # and so many of them go on
@@ -36,7 +36,7 @@ class Plan:
         return bool(self.queries.get("probe", 0) + self.queries.get("tune", 0))
 
 
-def plan_run(recipe: Recipe, images: int, budget: float | None = None) -> Plan:
+def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
     """The plan of a recipe for so many images and at most `budget` queries an image, all purposes together.
 
     >>> from soda_tta.recipes import methods
@@ -48,6 +48,13 @@ def plan_run(recipe: Recipe, images: int, budget: float | None = None) -> Plan:
         raise BudgetError(
             f"a budget of {budget:g} queries an image cannot answer each of {images:,} images once; give at least 1."
         )
+    if isinstance(recipe, Procedure):
+        queries = {"select": images, **recipe.queries(images)}
+        if limit is not None and sum(queries.values()) > limit:
+            raise BudgetError(
+                f"{recipe.name} needs {sum(queries.values()) / images:g} queries an image; raise the budget."
+            )
+        return Plan(images, recipe.epochs, (), queries, limit, False)
     passes = {"select": images, "evaluate": images}
     learning = None if limit is None else limit - 2 * images
     batch = min(recipe.batch, images)

@@ -25,6 +25,10 @@ class Adaptor(ABC):
     kinds: ClassVar[dict[str, type[Adaptor]]] = {}
     parameters: Array  # float32, shape (d,)
 
+    # The paper measures perturbations in pixels normalised by the deviation of the data set: 0.20 (CIFAR-10) to 0.23
+    # (ImageNet) in every channel. One number for all keeps an adaptor independent of what the box does with its input.
+    DEVIATION: ClassVar[float] = 0.2
+
     def __init_subclass__(cls) -> None:
         Adaptor.kinds[cls.kind] = cls
 
@@ -38,6 +42,10 @@ class Adaptor(ABC):
 
         `noise` seeds what is random while learning (dropout), alike for every candidate; None switches it off.
         """
+
+    @abstractmethod
+    def differentiable(self, images: Any, theta: Any, noise: int | None = None) -> Any:
+        """The same for one candidate on tensors, so that a gradient by `theta` can be had."""
 
     @abstractmethod
     def numbers(self) -> dict[str, Any]:

@@ -20,6 +20,9 @@ class Identity(Adaptor):
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
         return np.broadcast_to(images, (len(thetas), *images.shape))
 
+    def differentiable(self, images: Any, theta: Any, noise: int | None = None) -> Any:
+        return images
+
     def numbers(self) -> dict[str, Any]:
         return {}
 

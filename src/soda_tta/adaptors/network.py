@@ -18,10 +18,9 @@ from soda_tta.errors import ImageError, RecipeError
 
 ACTIVATIONS = {"hardswish": nn.Hardswish, "relu": nn.ReLU}
 
-# The paper adds the perturbation in pixels normalised by the data set's mean and standard deviation. The mean
-# cancels in the instance norm; the deviation is 0.20 (CIFAR-10) to 0.23 (ImageNet) in every channel, and one
-# number for all keeps an adaptor independent of what the box does with its input.
-CENTRE, DEVIATION = 0.5, 0.2
+# The perturbation is added in normalised pixels; their mean cancels in the instance norm, and only a network whose
+# output is the whole image needs it.
+CENTRE, DEVIATION = 0.5, Adaptor.DEVIATION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +99,10 @@ class NetworkAdaptor(Adaptor):
         self.network.seed_dropout(None if noise is None else (noise, start))
         output: Tensor = functional_call(self.network, self.unflatten(theta), (pixels,))
         return output
+
+    def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
+        perturbation = self._perturb(images, theta, noise, 0)
+        return ((images if self.structure.residual else CENTRE) + DEVIATION * perturbation).clamp(0, 1)
 
     def unflatten(self, theta: Tensor) -> dict[str, Tensor]:
         """The flat vector as named weights (views, so that gradients reach it)."""

@@ -44,7 +44,14 @@ class Box(ABC):
     @property
     def module(self) -> Any:
         """The PyTorch module inside, for methods that need gradients."""
-        raise BoxError(
+        raise self._opaque()
+
+    def differentiable(self, images: Any) -> Any:
+        """Probabilities of a tensor of images, with gradients; only a PyTorch module can."""
+        raise self._opaque()
+
+    def _opaque(self) -> BoxError:
+        return BoxError(
             f"{self!r} shows only probabilities; methods that need gradients or weights take a PyTorch module."
         )
 
@@ -85,6 +92,9 @@ class Wrapper(Box):
     @property
     def module(self) -> Any:
         return self.box.module
+
+    def differentiable(self, images: Any) -> Any:
+        return self.box.differentiable(images)
 
     @property
     def quantum(self) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Array, check_images
@@ -60,3 +61,7 @@ class Metered(Wrapper):
         images = check_images(images)  # what cannot be asked is not paid for
         self.ledger.spend(len(images), self.purpose)
         return self.box(images)
+
+    def differentiable(self, images: Any) -> Any:
+        self.ledger.spend(len(images), self.purpose)
+        return self.box.differentiable(images)

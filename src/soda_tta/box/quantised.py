@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -35,6 +36,9 @@ class Quantised(Wrapper):
         if self.jpeg is not None and len(images):
             return self.box(np.stack([through_jpeg(image.astype(np.uint8), self.jpeg) for image in rounded]))
         return self.box((rounded / levels).astype(np.float32))
+
+    def differentiable(self, images: Any) -> Any:
+        raise BoxError(f"{self!r} rounds, and rounding has no gradient; give the module itself.")
 
     @property
     def quantum(self) -> float:

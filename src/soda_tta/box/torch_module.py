@@ -34,6 +34,22 @@ class ModuleBox(Box):
             raise BoxError(f"the module returned {type(output).__name__}; wrap it so that it returns one tensor.")
         return output.float().numpy()
 
+    def differentiable(self, images: Any) -> Any:
+        """Probabilities of a tensor of images, with gradients: the way in for white-box methods."""
+        import torch
+
+        facts = self.input
+        if facts.channels == "L" or facts.dtype != "float32" or facts.size not in (None, tuple(images.shape[2:])):
+            raise BoxError(f"gradients need RGB or BGR float32 images of the model's own size; it takes {facts}.")
+        if facts.channels == "BGR":
+            images = images.flip(1)
+        columns = (1, 3, 1, 1)
+        images = (images * facts.pixel_range - torch.tensor(facts.mean).view(columns)) / torch.tensor(facts.std).view(
+            columns
+        )
+        output = self._module(images if facts.layout == "NCHW" else images.permute(0, 2, 3, 1))
+        return torch.softmax(output, dim=1) if self.logits else output
+
     def fingerprint(self) -> str:
         import torch
 

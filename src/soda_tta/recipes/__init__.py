@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from soda_tta.errors import RecipeError
+from soda_tta.recipes.batch_statistics import bn, tent
 from soda_tta.recipes.deployed import deployed
+from soda_tta.recipes.model_adaptation import ma_so
+from soda_tta.recipes.neighbours import lame
+from soda_tta.recipes.procedure import Given, Procedure
+from soda_tta.recipes.pseudo_labels import da_direct, da_pl
 from soda_tta.recipes.recipe import Recipe
-from soda_tta.recipes.soda import soda, soda_auto
+from soda_tta.recipes.soda import soda, soda_auto, soda_fo, soda_r
 
-__all__ = ["Recipe", "find_method", "methods"]
+__all__ = ["Given", "Method", "Procedure", "Recipe", "find_method", "methods"]
+
+Method = Recipe | Procedure
 
 
-def methods() -> dict[str, Recipe]:
+def methods() -> dict[str, Method]:
     """Every method by name."""
-    return {recipe.name: recipe for recipe in (deployed, soda, soda_auto)}
+    known: tuple[Method, ...] = (
+        *(deployed, soda, soda_auto, da_pl, da_direct, lame),
+        *(soda_fo, soda_r, ma_so, bn, tent),
+    )
+    return {method.name: method for method in known}
 
 
-def find_method(method: str | Recipe) -> Recipe:
-    """A recipe, or the one of that name."""
-    if isinstance(method, Recipe):
+def find_method(method: str | Method) -> Method:
+    """A method, or the one of that name."""
+    if isinstance(method, Recipe | Procedure):
         return method
     if method not in methods():
         raise RecipeError(f"there is no method {method!r}; choose one of {', '.join(methods())}.")

@@ -7,9 +7,9 @@ from typing import Any
 
 from soda_tta.adaptors import PaperNetwork
 from soda_tta.errors import RecipeError
-from soda_tta.objectives import Soda
+from soda_tta.objectives import Objective, Soda
 from soda_tta.reliable import Reliable
-from soda_tta.search import SGD, Adam, MultiPoint
+from soda_tta.search import SGD, Adam, Backprop, MultiPoint
 
 ALIASES = {"q": "directions"}  # the paper's letters
 STEPS: dict[str, type[SGD] | type[Adam]] = {"sgd": SGD, "adam": Adam}
@@ -22,11 +22,11 @@ class Recipe:
 
     name: str
     summary: str
-    needs: str = "probabilities"
+    needs: str = "probabilities"  # of the box: or "gradients", or "weights"
     adaptor: PaperNetwork | None = None  # None: the images are left as they are
     reliable: Reliable = Reliable()
-    objective: Soda = Soda()
-    search: MultiPoint = MultiPoint()
+    objective: Objective = Soda()
+    search: MultiPoint | Backprop = MultiPoint()
     step: SGD | Adam = SGD()
     learning_rates: tuple[float, ...] = ()  # more than one: chosen without labels while learning
     epochs: int = 0

@@ -1,6 +1,7 @@
 """How theta moves. Pure ask/tell: a search never calls the box."""
 
+from soda_tta.search.first_order import Backprop, BackpropSearch
 from soda_tta.search.steps import SGD, Adam
 from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch
 
-__all__ = ["SGD", "Adam", "MultiPoint", "MultiPointSearch"]
+__all__ = ["SGD", "Adam", "Backprop", "BackpropSearch", "MultiPoint", "MultiPointSearch"]

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from soda_tta.errors import RecipeError
+from soda_tta.search.descent import Array, Descent
 from soda_tta.search.steps import Rule
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,7 @@ class MultiPoint:
         return MultiPointSearch(self, theta, step, seed)
 
 
-class MultiPointSearch:
+class MultiPointSearch(Descent):
     """`ask()` for the points to evaluate, `tell(losses)` to move. It never sees the box.
 
     The directions of step t are a function of (seed, t) alone, so a search picked up from its saved vectors
@@ -52,10 +51,8 @@ class MultiPointSearch:
     """
 
     def __init__(self, numbers: MultiPoint, theta: Array, step: Rule, seed: int) -> None:
-        self.numbers, self.rule, self.seed = numbers, step, seed
-        self.theta: Array = np.asarray(theta, np.float64)
-        self.count = 0
-        self.memory = step.vectors(self.theta.size)
+        super().__init__(theta, step)
+        self.numbers, self.seed = numbers, seed
 
     def ask(self) -> Array:
         """The current point, then one point a direction: (q + 1, d)."""
@@ -64,9 +61,7 @@ class MultiPointSearch:
 
     def tell(self, losses: Any) -> None:
         """Move by the losses of the points last asked for, in the same order."""
-        gradient = self.estimate(losses)
-        self.count += 1
-        self.theta = self.rule.step(self.theta, gradient, self.count, self.memory)
+        self.move(self.estimate(losses))
 
     def estimate(self, losses: Any) -> Array:
         """Eq. 1: the mean of [f(theta + mu u) - f(theta)] / mu along u."""
@@ -80,11 +75,3 @@ class MultiPointSearch:
     def _directions(self) -> Array:
         generator = np.random.default_rng([self.seed, self.count])
         return self.numbers.sigma * generator.standard_normal((self.numbers.directions, self.theta.size))
-
-    def state(self) -> dict[str, Array]:
-        """Everything that must be kept to continue, by name."""
-        return {"theta": self.theta, "count": np.array(self.count), **self.memory}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        self.theta, self.count = state["theta"], state["count"].item()
-        self.memory = {name: state[name] for name in self.memory}

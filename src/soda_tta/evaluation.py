@@ -1,0 +1,77 @@
+"""What a batch of images is worth at given parameters: from answers alone, or with a gradient through a white box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from soda_tta.adaptors import Adaptor
+from soda_tta.box import Box, Ledger
+from soda_tta.data import Images
+from soda_tta.objectives import Loss, Objective, perturbation_norm
+from soda_tta.reliable import Selection
+
+Array = np.ndarray[Any, np.dtype[Any]]
+QUERY_BYTES = 2**28  # adapted images are made and sent in pieces no larger than this
+
+
+@dataclass(frozen=True)
+class Task:
+    """What does not change while learning."""
+
+    images: Images
+    box: Box
+    ledger: Ledger
+    selection: Selection
+    objective: Objective
+    batch: int
+    seed: int
+    reserve: int  # queries that must be left for the final answer
+
+    def loss(self, probabilities: Array, indices: Array, norm: float) -> Loss:
+        labels, reliable = self.selection.labels[indices], self.selection.reliable[indices]
+        loss = self.objective(probabilities, labels, reliable)
+        return loss._replace(value=loss.value + self.objective.beta * norm) if self.objective.beta else loss
+
+
+def losses_of_candidates(
+    task: Task, box: Box, adaptor: Adaptor, thetas: Array, indices: Array, noise: int
+) -> list[Loss]:
+    """The loss at every candidate. All candidates go to the box together."""
+    images = task.images[indices]
+    piece = max(1, QUERY_BYTES // (len(thetas) * images[0].nbytes))
+    answers, norms = [], np.zeros(len(thetas))
+    for start in range(0, len(images), piece):
+        part = images[start : start + piece]
+        adapted = adaptor.candidates(part, thetas.astype(np.float32), noise)
+        if task.objective.beta:
+            share = len(part) / len(images)
+            norms += [share * perturbation_norm((each - part) / adaptor.DEVIATION) for each in adapted]
+        rows = box(adapted.reshape(-1, *images.shape[1:]))
+        answers.append(rows.reshape(len(thetas), -1, rows.shape[1]))
+    candidates = np.concatenate(answers, axis=1)
+    return [task.loss(rows, indices, norm) for rows, norm in zip(candidates, norms, strict=True)]
+
+
+def loss_and_gradient(
+    task: Task, box: Box, adaptor: Adaptor, theta: Array, indices: Array, noise: int
+) -> tuple[Loss, Array]:
+    """The loss and its true gradient: one forward and one backward through the white box.
+
+    The objective is differentiated by hand up to the probabilities; PyTorch carries that slope back to theta.
+    """
+    import torch
+
+    images = torch.from_numpy(task.images[indices])
+    point = torch.tensor(theta, dtype=torch.float32, requires_grad=True)
+    adapted = adaptor.differentiable(images, point, noise)
+    probabilities = box.differentiable(adapted)
+    norm = torch.linalg.matrix_norm((adapted - images) / adaptor.DEVIATION, ord=1).mean()
+    rows = probabilities.detach().numpy()
+    labels, reliable = task.selection.labels[indices], task.selection.reliable[indices]
+    slope = torch.from_numpy(task.objective.slope(rows, labels, reliable)).to(probabilities.dtype)
+    torch.autograd.backward([probabilities, norm], [slope, torch.tensor(float(task.objective.beta))])
+    assert point.grad is not None
+    return task.loss(rows, indices, float(norm.detach())), point.grad.numpy()

@@ -1,0 +1,64 @@
+"""MA-SO: the paper's model adaptation with SODA's objective, the reference for what touching the model would bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from soda_tta.events import Step
+from soda_tta.objectives import Soda
+from soda_tta.recipes.procedure import Array, Given, Procedure, own_copy
+from soda_tta.reliable import Reliable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAdaptation(Procedure):
+    """Train a copy of the model (all but its last linear layer, in training mode) on SODA's objective."""
+
+    name: str = "ma-so"
+    summary: str = "White box: SODA's objective trains the model itself."
+    needs: str = "weights"
+    epochs: int = 150
+    batch: int = 256
+    lr: float = 1e-3
+    momentum: float = 0.9
+    weight_decay: float = 1e-5
+    tau: float = 0.9
+    rho: float = 0.9
+    alpha: float = 1e-4
+
+    def queries(self, images: int) -> dict[str, int]:
+        return {"probe": images * self.epochs, "evaluate": images}
+
+    def answer(self, given: Given) -> Array:
+        import torch
+
+        module, box = own_copy(given.box)
+        selection, objective = Reliable(tau=self.tau, rho=self.rho)(given.before), Soda(alpha=self.alpha)
+        linear = [layer for layer in module.modules() if isinstance(layer, torch.nn.Linear)]
+        last = {id(weight) for weight in linear[-1].parameters()} if linear else set()
+        trained = [weight for weight in module.parameters() if id(weight) not in last]
+        optimiser = torch.optim.SGD(trained, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        count = len(given.images)
+        for epoch in range(1, self.epochs + 1):
+            order = np.random.default_rng([given.seed, epoch]).permutation(count)
+            batches = [order[start : start + self.batch] for start in range(0, count, self.batch)]
+            batches = [batch for batch in batches if len(batch) > 1]  # batch norm in training mode needs two
+            module.train()
+            for number, indices in enumerate(batches, start=1):
+                given.ledger.spend(len(indices), "probe")
+                rows = box.differentiable(torch.from_numpy(given.images[indices]))
+                plain, labels = rows.detach().numpy(), selection.labels[indices]
+                loss = objective(plain, labels, selection.reliable[indices])
+                slope = objective.slope(plain, labels, selection.reliable[indices])
+                optimiser.zero_grad()
+                rows.backward(torch.from_numpy(slope).to(rows.dtype))
+                optimiser.step()
+                parts = (loss.value,), loss.mutual_information, loss.cross_entropy
+                given.tell(Step(epoch, number, len(batches), self.lr, "probe", len(indices), *parts))
+        given.ledger.spend(count, "evaluate")
+        return np.concatenate([box(given.images[slice(start, start + 512)]) for start in range(0, count, 512)])
+
+
+ma_so = ModelAdaptation()

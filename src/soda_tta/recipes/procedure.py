@@ -1,0 +1,75 @@
+"""Methods that leave the images alone: they correct the answers, or adapt a copy of the model."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from soda_tta.box import Box, Ledger, ModuleBox
+from soda_tta.data import Images
+from soda_tta.errors import RecipeError
+from soda_tta.events import Step
+from soda_tta.recipes.recipe import convert
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a procedure works on."""
+
+    images: Images
+    box: Box
+    before: Array  # probabilities of every image as it is
+    ledger: Ledger
+    seed: int
+    tell: Callable[[Step], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Procedure(ABC):
+    """A method with a mind of its own: `answer(given) -> probabilities`, its numbers as fields."""
+
+    name: str
+    summary: str
+    needs: str
+    epochs: int = 1
+    batch: int = 200
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch < 1:
+            raise RecipeError(f"{self.name} needs at least one epoch and a batch of at least 1.")
+
+    @abstractmethod
+    def answer(self, given: Given) -> Array:
+        """The probabilities to use, one row an image, in order."""
+
+    def queries(self, images: int) -> dict[str, int]:
+        """What it spends beyond the first look, by purpose."""
+        return {}
+
+    def but(self, **numbers: Any) -> Procedure:
+        """The same procedure with other numbers."""
+        known = self.numbers()
+        for name in numbers:
+            if name not in known:
+                raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(known)}.")
+        return replace(self, **{name: convert(name, value, known[name]) for name, value in numbers.items()})
+
+    def numbers(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name not in ("name", "summary", "needs")}
+
+
+def own_copy(box: Box) -> tuple[Any, ModuleBox]:
+    """A copy of the model that may be changed, and a box around it. The deployed model is never touched."""
+    module = copy.deepcopy(box.module)
+    return module, ModuleBox(module, input=box.input, logits=box.logits)
+
+
+def in_order(count: int, batch: int) -> Iterator[slice]:
+    return (slice(start, min(start + batch, count)) for start in range(0, count, batch))

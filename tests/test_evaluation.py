@@ -1,0 +1,86 @@
+"""First-order evaluation against finite differences, and the objective's slope against its value."""
+
+import numpy as np
+import pytest
+import torch
+
+from soda_tta.adaptors import PaperNetwork
+from soda_tta.box import CallableBox, Ledger, Metered, ModuleBox, Quantised
+from soda_tta.data import open_images
+from soda_tta.errors import BoxError
+from soda_tta.evaluation import Task, loss_and_gradient, losses_of_candidates
+from soda_tta.objectives import PseudoLabels, Soda
+from soda_tta.reliable import Selection
+
+OBJECTIVES = [Soda(alpha=0.5), PseudoLabels(), Soda(alpha=0.0, beta=0.05)]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES[:2], ids=str)
+@pytest.mark.parametrize("reliable", [[True] * 6, [False] * 6, [True, False] * 3])
+def test_the_slope_is_the_derivative_of_the_value(objective, reliable) -> None:
+    rows = np.random.default_rng(0).dirichlet(np.full(4, 3.0), 6)
+    labels, mask = np.array([0, 1, 2, 3, 0, 1]), np.array(reliable)
+    slope = objective.slope(rows, labels, mask)
+    for index in np.ndindex(*rows.shape):
+        nudge = np.zeros(rows.shape)
+        nudge[index] = 1e-6
+        above, below = (objective(rows + sign * nudge, labels, mask).value for sign in (1, -1))
+        difference = (above - below) / 2e-6
+        assert slope[index] == pytest.approx(difference, abs=1e-4)
+
+
+@pytest.fixture
+def task(images) -> Task:
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+    selection = Selection(np.arange(50) % 4, np.arange(50) % 5 == 0)
+    box = ModuleBox(module, logits=True)
+    return Task(open_images(images * 0.8 + 0.1), box, Ledger(), selection, Soda(), batch=50, seed=0, reserve=0)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+@pytest.mark.parametrize("network", [PaperNetwork(width=4), PaperNetwork(width=4, blocks=1, dropout=0.5)], ids=str)
+def test_the_gradient_agrees_with_finite_differences_of_the_black_box_loss(task, objective, network) -> None:
+    from dataclasses import replace
+
+    task = replace(task, objective=objective)
+    adaptor, indices = network.build(seed=0), np.arange(20)
+    theta = adaptor.parameters.astype(np.float64)
+    loss, gradient = loss_and_gradient(task, task.box, adaptor, theta, indices, noise=3)
+    (same,) = losses_of_candidates(task, task.box, adaptor, theta[None], indices, noise=3)
+    assert loss.value == pytest.approx(same.value, abs=1e-5)
+    direction = np.random.default_rng(1).standard_normal(theta.size)
+    direction /= np.linalg.norm(direction)
+    step = 1e-2
+    pair = np.stack([theta + step * direction, theta - step * direction])
+    plus, minus = losses_of_candidates(task, task.box, adaptor, pair, indices, noise=3)
+    slope = (plus.value - minus.value) / (2 * step)
+    assert gradient @ direction == pytest.approx(slope, rel=0.1, abs=2e-3)
+
+
+def test_a_gradient_costs_one_query_an_image(task) -> None:
+    adaptor = PaperNetwork(width=4).build(seed=0)
+    box = Metered(task.box, task.ledger, "probe")
+    loss_and_gradient(task, box, adaptor, adaptor.parameters, np.arange(20), noise=0)
+    assert task.ledger.queries == {"probe": 20}
+
+
+def test_boxes_without_a_gradient_say_so(task) -> None:
+    with pytest.raises(BoxError, match="PyTorch module"):
+        CallableBox(lambda x: x).differentiable(torch.zeros(1, 3, 8, 8))
+    with pytest.raises(BoxError, match="rounds"):
+        Quantised(task.box).differentiable(torch.zeros(1, 3, 8, 8))
+
+
+def test_differentiable_probabilities_are_those_of_the_box(task, images) -> None:
+    from soda_tta.box import Input
+
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 4))
+    for facts in (
+        Input(),
+        Input(channels="BGR", pixel_range=255, mean=(1, 2, 3), std=(50, 60, 70)),
+        Input(layout="NHWC"),
+    ):
+        box = ModuleBox(module, input=facts, logits=True)
+        ours = box.differentiable(torch.from_numpy(images)).detach().numpy()
+        np.testing.assert_allclose(ours, box(images), atol=1e-5)
