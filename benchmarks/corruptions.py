@@ -25,8 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from corruptions_scene import draw_grid
-from real_data import cifar10, data_folder, imagenet
+from soda_tta import Box, zoo
+from soda_tta.data import Corrupted, Dataset, load_dataset
 from soda_tta.data.corruptions import CORRUPTIONS, corrupt
+from soda_tta.data.home import data_file
 
 WORKERS = 2
 TIMED = 20  # images, where one process is compared with one process
@@ -104,7 +106,8 @@ def reference_seconds(python: Path, images: np.ndarray) -> dict[str, float]:
 
 
 def measure_speed(python: Path | None, small_count: int, large_count: int) -> None:
-    small, large = cifar10()[0][:small_count], imagenet(large_count)[0]
+    small = load_dataset("cifar10").pixels(slice(0, small_count))
+    large = load_dataset("imagenet-1000").pixels(slice(0, large_count))
     theirs = reference_seconds(python, large[:TIMED]) if python else {}
     rows = []
     with ProcessPoolExecutor(WORKERS) as pool:
@@ -124,31 +127,22 @@ def measure_speed(python: Path | None, small_count: int, large_count: int) -> No
 
 
 def measure_band() -> None:
-    from classifiers import accuracy, resnet20
-
-    images, labels = cifar10()
-    classify = resnet20()
+    clean, box = load_dataset("cifar10"), zoo.deployed("cifar10_resnet20")
+    photographs = {name: data_file("frost") if name == "frost" else None for name in CORRUPTIONS}
+    cells = [(name, name, photographs[name]) for name in CORRUPTIONS] + [("frost, drawn", "frost", None)]
     rows = []
-    for name in CORRUPTIONS:
-        ours = accuracy(classify, corrupt(images, name, 5, frost=data_folder() / "frost"), labels)
-        rows.append(
-            {
-                "corruption": name,
-                "ours": ours,
-                "public generator": BAND[name],
-                "difference": ours - BAND[name],
-            }
-        )
-    drawn = accuracy(classify, corrupt(images, "frost", 5), labels)
-    rows.append(
-        {
-            "corruption": "frost, drawn",
-            "ours": drawn,
-            "public generator": BAND["frost"],
-            "difference": drawn - BAND["frost"],
-        }
-    )
+    for title, name, frost in cells:
+        ours = accuracy(box, Corrupted(clean, name, 5, frost=frost))
+        known = BAND[name]
+        rows.append({"corruption": title, "ours": ours, "public generator": known, "difference": ours - known})
     report(RESULTS / "band.csv", rows)
+
+
+def accuracy(box: Box, dataset: Dataset) -> float:
+    """Per cent of the images that keep their class."""
+    starts = range(0, len(dataset), 500)
+    answers = np.concatenate([box(dataset[slice(start, start + 500)]).argmax(axis=1) for start in starts])
+    return float(100 * (answers == dataset.labels).mean())
 
 
 def report(file: Path, rows: list[dict[str, object]]) -> None:

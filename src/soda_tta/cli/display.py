@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from soda_tta.events import Answered, Event, Notice, Planned, Step
-from soda_tta.plan import Plan
+
+if TYPE_CHECKING:
+    from soda_tta.plan import Plan
 
 PHASES = {
     "select": "first look",
