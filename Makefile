@@ -16,7 +16,7 @@ lint: setup
 	$(BIN)/mypy
 
 bench: setup
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/soda-tta bench run small --scale tiny --jobs 2 --out runs/bench
 
 # The suites below need more than this repository; CI runs them (.ci/run).
 real: setup

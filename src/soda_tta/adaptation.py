@@ -20,7 +20,7 @@ from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.errors import RunError
 from soda_tta.evaluation import Task
-from soda_tta.events import Answered, Event, Listener, Notice, Planned, Step
+from soda_tta.events import Answered, Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
 from soda_tta.loop import Training
 from soda_tta.plan import KEPT, Plan, plan_run
@@ -146,17 +146,24 @@ def _learn(
     for rung, kept in zip(plan.rungs, KEPT, strict=False):
         for rival in rivals:
             for step in rival.advance(rung, "tune"):
-                tell(step)
+                _tell_step(step, rival, tell)
                 if stop():
                     return min(rivals, key=lambda r: r.best_loss), True
         # by the loss at the rung: a resumed rival may be further on than that
         rivals = sorted(rivals, key=lambda rival: rival.epoch_loss(rung))[:kept]
     (training,) = rivals
     for step in training.advance(plan.epochs, "probe"):
-        tell(step)
+        _tell_step(step, training, tell)
         if stop():
             return training, True
     return training, False
+
+
+def _tell_step(step: Step, training: Training, tell: Listener) -> None:
+    tell(step)
+    if step.step == step.of:
+        training.adaptor.parameters = training.search.theta.astype(np.float32)
+        tell(Epoch(step.epoch, step.lr, step.loss, training.task.ledger.total, training.adaptor))
 
 
 def _answer_all(

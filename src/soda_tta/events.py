@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from soda_tta.adaptors import Adaptor
     from soda_tta.plan import Plan
 
 
@@ -46,11 +47,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """An epoch is complete; `adaptor` is the live one with its parameters of this moment."""
+
+    epoch: int
+    lr: float
+    loss: float  # of its last step
+    queries: int  # spent so far, all purposes
+    adaptor: Adaptor
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something the user should know."""
 
     text: str
 
 
-Event = Planned | Answered | Step | Notice
+Event = Planned | Answered | Step | Epoch | Notice
 Listener = Callable[[Event], None]

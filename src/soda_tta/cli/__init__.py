@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from soda_tta._version import __version__
-from soda_tta.cli import adapt, apply, corrupt, data, demo, export, methods
+from soda_tta.cli import adapt, apply, bench, corrupt, data, demo, export, methods
 from soda_tta.errors import SodaError
 
-COMMANDS = (demo, adapt, apply, export, methods, corrupt, data)
+COMMANDS = (demo, adapt, apply, export, methods, corrupt, data, bench)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,77 @@
+"""Results, one JSON line a cell: survives a kill at any moment, and stores from several machines can be merged."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from soda_tta.bench.cell import Cell
+from soda_tta.errors import RunError
+from soda_tta.journal import append_bytes
+
+FORMAT = 1
+
+
+class Store:
+    """A folder with `results.jsonl`. Finished cells are never run again."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.path = self.folder / "results.jsonl"
+        self.results: dict[str, dict[str, Any]] = {}
+        if self.path.exists():
+            for line in whole_lines(self.path):
+                self._take(line)
+
+    def _take(self, line: str) -> None:
+        try:
+            entry = json.loads(line)
+            form = entry["format"]
+        except (ValueError, KeyError, TypeError):
+            raise RunError(
+                f"{self.path} holds a line that is no result: {line[:60]!r}; mend it or choose another folder."
+            ) from None
+        if form != FORMAT:
+            raise RunError(
+                f"{self.path} was written by another version (format {form}); it is not read, to avoid misreading."
+            )
+        self.results[entry["key"]] = entry
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell.key in self.results
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def add(self, cell: Cell, result: dict[str, Any]) -> None:
+        """Append one result; it is on disk when this returns."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        entry = {"format": FORMAT, "key": cell.key, "cell": asdict(cell), "result": result}
+        append_bytes(self.path, (json.dumps(entry) + "\n").encode())
+        self.results[cell.key] = entry
+
+    def __iter__(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        for entry in self.results.values():
+            yield Cell.from_facts(entry["cell"]), entry["result"]
+
+    def merge(self, other: Store) -> int:
+        """Take what the other has and this has not; returns how many."""
+        new = [(cell, result) for cell, result in other if cell not in self]
+        for cell, result in new:
+            self.add(cell, result)
+        return len(new)
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Every whole line; a last line torn by a kill is cut off, with a warning."""
+    raw = path.read_bytes()
+    kept = raw[: raw.rfind(b"\n") + 1]
+    if kept != raw:
+        warnings.warn(f"{path}: the last line was torn and is dropped; its cell will be run again.", stacklevel=3)
+        with path.open("r+b") as file:
+            file.truncate(len(kept))
+    return kept.decode().splitlines()

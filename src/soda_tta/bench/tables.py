@@ -1,0 +1,93 @@
+"""Tables of a store: rows by corruption, columns by method, as Markdown, CSV or LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import mean, stdev
+from typing import Any
+
+from soda_tta.bench.cell import Cell
+from soda_tta.data.corruptions import CORRUPTIONS
+
+FORMATS = ("markdown", "csv", "latex")
+
+
+@dataclass
+class Table:
+    """Accuracy in per cent by row and column; several values in a place are seeds."""
+
+    columns: list[str] = field(default_factory=list)
+    rows: list[str] = field(default_factory=list)
+    values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    queries: dict[str, list[float]] = field(default_factory=dict)
+    protocol: set[str] = field(default_factory=set)
+
+    def add(self, cell: Cell, result: dict[str, Any]) -> None:
+        row, column = cell.corruption, label(cell)
+        if column not in self.columns:
+            self.columns.append(column)
+        if row not in self.rows:
+            self.rows.append(row)
+            self.rows.sort(key=lambda name: (*CORRUPTIONS, "clean").index(name))
+        self.values.setdefault((row, column), []).append(result["after"])
+        self.queries.setdefault(column, []).append(result["queries_an_image"])
+        scaling = "".join(f", {name} {cell.numbers[name]}" for name in ("epochs", "lr") if name in cell.numbers)
+        self.protocol.add(f"{cell.data}, {cell.model}, severity {cell.severity}, {cell.images:,} images{scaling}")
+
+    def cells(self) -> list[list[str]]:
+        """Head, a row a corruption, the mean over the corruptions every column has, and the queries an image."""
+        shared = [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
+        head = ["corruption", *self.columns]
+        body = [
+            [row.replace("_", " "), *(written(self.values.get((row, c))) for c in self.columns)] for row in self.rows
+        ]
+        means = [f"{mean(mean(self.values[row, c]) for row in shared):.1f}" if shared else "" for c in self.columns]
+        last = [f"mean of {len(shared)}", *means]
+        return [head, *body, last, ["queries an image", *(f"{mean(self.queries[c]):,.0f}" for c in self.columns)]]
+
+
+def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
+    table = Table()
+    for cell, result in results:
+        table.add(cell, result)
+    return table
+
+
+def label(cell: Cell) -> str:
+    """The method, and what was changed in it; epochs and lr=auto only scale a run and are on the protocol line."""
+    scaling = ("epochs",) if cell.numbers.get("lr") != "auto" else ("epochs", "lr")
+    changed = ", ".join(f"{name}={value}" for name, value in cell.numbers.items() if name not in scaling)
+    budget = "" if cell.budget is None else f" at {cell.budget:g}"
+    return f"{cell.method}{budget}" + (f" ({changed})" if changed else "")
+
+
+def written(values: list[float] | None) -> str:
+    if not values:
+        return ""
+    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def render(table: Table, form: str = "markdown") -> str:
+    rows = table.cells()
+    if form == "csv":
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        return buffer.getvalue()
+    if form == "latex":
+        return latex(rows, sorted(table.protocol))
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|---" * len(rows[0]) + "|")
+    return "\n".join([*lines, "", "Protocol: " + "; ".join(sorted(table.protocol)) + ". Accuracy in %.", ""])
+
+
+def latex(rows: list[list[str]], protocol: list[str]) -> str:
+    """A booktabs table."""
+    escape = str.maketrans({"_": r"\_", "%": r"\%", "&": r"\&", "±": r"$\pm$"})
+    lines = [" & ".join(value.translate(escape) for value in row) + r" \\" for row in rows]
+    columns = "l" + "r" * (len(rows[0]) - 1)
+    inside = [r"\toprule", lines[0], r"\midrule", *lines[1:-2], r"\midrule", *lines[-2:], r"\bottomrule"]
+    note = "% " + "; ".join(protocol)
+    return "\n".join([note, rf"\begin{{tabular}}{{{columns}}}", *inside, r"\end{tabular}", ""])

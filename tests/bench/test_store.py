@@ -1,0 +1,55 @@
+"""Results survive kills, merges and other versions."""
+
+import json
+
+import pytest
+
+from soda_tta.bench import Cell, Store
+from soda_tta.errors import RunError
+
+RESULT = {"before": 20.0, "after": 60.0, "queries_an_image": 902.0}
+
+
+def cell(**more) -> Cell:
+    return Cell(**{"method": "soda", **more})
+
+
+def test_a_result_is_found_again_by_the_content_of_its_cell(tmp_path) -> None:
+    store = Store(tmp_path)
+    store.add(cell(seed=1, numbers={"q": 10, "lr": 0.1}), RESULT)
+    again = Store(tmp_path)
+    assert cell(numbers={"lr": 0.1, "q": 10}, seed=1) in again  # the order of names does not matter
+    assert cell(seed=2) not in again and len(again) == 1
+    assert [result for _, result in again] == [RESULT]
+
+
+def test_a_torn_last_line_is_dropped_with_a_warning_and_nothing_else_is_lost(tmp_path) -> None:
+    store = Store(tmp_path)
+    for seed in range(3):
+        store.add(cell(seed=seed), RESULT)
+    raw = store.path.read_bytes()
+    store.path.write_bytes(raw[:-7])
+    with pytest.warns(UserWarning, match="torn"):
+        kept = Store(tmp_path)
+    assert len(kept) == 2 and cell(seed=2) not in kept
+    kept.add(cell(seed=2), RESULT)
+    assert len(Store(tmp_path)) == 3
+
+
+def test_a_store_of_another_version_is_refused_and_never_misread(tmp_path) -> None:
+    (tmp_path / "results.jsonl").write_text(json.dumps({"format": 99, "key": "x"}) + "\n")
+    with pytest.raises(RunError, match="another version"):
+        Store(tmp_path)
+    (tmp_path / "results.jsonl").write_text("not json\n")
+    with pytest.raises(RunError, match="no result"):
+        Store(tmp_path)
+
+
+def test_stores_of_several_machines_are_merged_once(tmp_path) -> None:
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    one.add(cell(seed=0), RESULT)
+    two.add(cell(seed=0), RESULT)
+    two.add(cell(seed=1), RESULT)
+    both = Store(tmp_path / "both")
+    assert [both.merge(one), both.merge(two), both.merge(two)] == [1, 1, 0]
+    assert len(Store(tmp_path / "both")) == 2
