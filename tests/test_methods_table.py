@@ -11,7 +11,7 @@ from soda_tta.box import ModuleBox
 from soda_tta.errors import BoxError, BudgetError
 
 NAMES = list(methods())
-SMALL = {"epochs": 3, "batch": 64, "width": 4}
+SMALL = {"epochs": 3, "batch": 64, "width": 4, "arrival": 64}
 
 
 def small(name: str) -> dict:
@@ -62,7 +62,11 @@ def run(world, name: str, **more):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_method_runs_is_counted_as_planned_and_follows_its_seed(world, name: str) -> None:
     first, second = run(world, name, seed=1), run(world, name, seed=1)
-    assert first.ledger.queries == first.card["plan"]["queries"]
+    planned = first.card["plan"]["queries"]
+    if name == "soda-o":  # what a stream trains on depends on how sure the model is; the plan is its bound
+        assert all(spent <= planned[purpose] for purpose, spent in first.ledger.queries.items())
+    else:
+        assert first.ledger.queries == planned
     np.testing.assert_array_equal(first.probabilities, second.probabilities)
     assert np.allclose(first.probabilities.sum(axis=1), 1, atol=1e-3)
 
@@ -96,6 +100,8 @@ def test_a_method_refuses_a_box_that_does_not_offer_what_it_needs(world, name: s
         ("soda", dict(epochs=25, lr=0.3, width=16)),
         ("soda-fo", dict(epochs=15, lr=0.02, width=16)),
         ("soda-r", dict(epochs=15, lr=0.01, width=8)),
+        ("soda-o", dict(epochs=10, lr=0.3, width=16, arrival=32, tau=1.0)),
+        ("da-zoo-input", dict(epochs=25, lr=0.3, width=16)),
         ("ma-so", dict(epochs=20, lr=0.05)),
         ("bn", {}),
         ("tent", dict(epochs=5, lr=0.01)),

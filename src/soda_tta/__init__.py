@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from soda_tta.box import Box, load_box
     from soda_tta.recipes import methods
     from soda_tta.run import Run
+    from soda_tta.stream import Stream
 
-__all__ = ["Adaptor", "Box", "Run", "__version__", "adapt", "load_box", "methods"]
+__all__ = ["Adaptor", "Box", "Run", "Stream", "__version__", "adapt", "load_box", "methods"]
 
 HOMES = {
     "adapt": "soda_tta.adaptation",
@@ -32,6 +33,7 @@ HOMES = {
     "load_box": "soda_tta.box",
     "methods": "soda_tta.recipes",
     "Run": "soda_tta.run",
+    "Stream": "soda_tta.stream",
 }
 
 

@@ -49,12 +49,7 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
             f"a budget of {budget:g} queries an image cannot answer each of {images:,} images once; give at least 1."
         )
     if isinstance(recipe, Procedure):
-        queries = {"select": images, **recipe.queries(images)}
-        if limit is not None and sum(queries.values()) > limit:
-            raise BudgetError(
-                f"{recipe.name} needs {sum(queries.values()) / images:g} queries an image; raise the budget."
-            )
-        return Plan(images, recipe.epochs, (), queries, limit, False)
+        return _plan_procedure(recipe, images, limit)
     passes = {"select": images, "evaluate": images}
     learning = None if limit is None else limit - 2 * images
     batch = min(recipe.batch, images)
@@ -82,6 +77,17 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
         f"a budget of {budget:g} queries an image cannot compare {len(recipe.learning_rates)} learning rates; "
         "raise it or state one (--set lr=0.01)."
     )
+
+
+def _plan_procedure(recipe: Procedure, images: int, limit: int | None) -> Plan:
+    queries = {"select": images, **recipe.queries(images)}
+    needed = sum(queries.values())
+    if limit is None or needed <= limit:
+        return Plan(images, recipe.epochs, (), queries, limit, False)
+    if not recipe.elastic:
+        raise BudgetError(f"{recipe.name} needs {needed / images:g} queries an image; raise the budget.")
+    queries["probe"] = max(0, queries["probe"] - (needed - limit))
+    return Plan(images, recipe.epochs, (), queries, limit, True)
 
 
 def _whole_steps(learning: int, images: int, batch: int, candidates: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,3 +41,48 @@ class Reliable:
             surest = np.argsort(-confidence[candidates], kind="stable")[:most]  # ties: the earlier image
             reliable[candidates[surest]] = True
         return Selection(labels, reliable)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The surest images of a stream with their pseudo-labels, at most size / C of each class (paper, SODA-O).
+
+    A value: `push` gives another queue. Images stay in the order of their arrival.
+
+    >>> answers = np.array([[0.95, 0.05], [0.99, 0.01], [0.6, 0.4]])
+    >>> Queue(size=2).push(np.zeros((3, 3, 8, 8), np.float32), answers, tau=0.9).confidences
+    array([0.99])
+    """
+
+    size: int = 1000
+    images: Array = field(default_factory=lambda: np.zeros((0, 3, 0, 0), np.float32))
+    labels: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    confidences: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            raise RecipeError(f"a queue of {self.size} images makes no sense; 0 is none.")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def push(self, images: Array, probabilities: Array, tau: float) -> Queue:
+        """With the images answered above `tau`; of a class with too many, the least sure go, among equals the oldest.
+
+        The oldest, for a stream drifts, and confidences that round to 1 would otherwise fill the queue for ever.
+        """
+        classes = probabilities.shape[1]
+        if 0 < self.size < classes:
+            raise RecipeError(
+                f"a queue of {self.size} has no place for each of {classes:,} classes; raise it, or use 0."
+            )
+        sure = probabilities.max(axis=1) > tau
+        pool = images[sure] if not len(self) else np.concatenate([self.images, images[sure]])
+        labels = np.concatenate([self.labels, probabilities[sure].argmax(axis=1)])
+        confidences = np.concatenate([self.confidences, probabilities[sure].max(axis=1)])
+        kept = np.zeros(len(labels), bool)
+        for label in np.unique(labels):
+            places = np.flatnonzero(labels == label)[::-1]
+            surest = np.argsort(-confidences[places], kind="stable")[: self.size // classes]
+            kept[places[surest]] = True
+        return Queue(self.size, pool[kept], labels[kept], confidences[kept])

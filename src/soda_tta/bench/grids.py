@@ -42,7 +42,7 @@ class Scale:
         return {**changes, **more}
 
 
-ZEROTH_ORDER = {"soda", "da-pl", "da-direct"}
+ZEROTH_ORDER = {"soda", "da-pl", "da-direct"}  # their lr may be chosen; a stream cannot be run twice
 SCALES = {"paper": Scale(10_000, 150, 3, None), "desk": Scale(500, 30, 1, "auto"), "tiny": Scale(128, 3, 1, "auto")}
 
 

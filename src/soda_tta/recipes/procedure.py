@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from soda_tta.box import Box, Ledger, ModuleBox
 from soda_tta.data import Images
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
-from soda_tta.recipes.recipe import convert
+from soda_tta.recipes.recipe import ALIASES, convert
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -34,6 +34,8 @@ class Given:
 @dataclass(frozen=True, kw_only=True)
 class Procedure(ABC):
     """A method with a mind of its own: `answer(given) -> probabilities`, its numbers as fields."""
+
+    elastic: ClassVar[bool] = False  # does less when the budget is small, instead of refusing
 
     name: str
     summary: str
@@ -56,6 +58,7 @@ class Procedure(ABC):
     def but(self, **numbers: Any) -> Procedure:
         """The same procedure with other numbers."""
         known = self.numbers()
+        numbers = {ALIASES[name] if ALIASES.get(name) in known else name: value for name, value in numbers.items()}
         for name in numbers:
             if name not in known:
                 raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(known)}.")

@@ -1,0 +1,80 @@
+"""SODA-O: images arrive in batches, once; the adaptor and a queue of the surest ones carry over (paper, SODA-O)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from soda_tta.errors import RecipeError
+from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
+from soda_tta.recipes.recipe import Recipe, convert
+from soda_tta.recipes.soda import soda
+from soda_tta.reliable import Queue
+
+OWN = ("arrival", "queue")  # the numbers that are not the recipe's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Online(Procedure):
+    """A recipe trained for `epochs` on each arriving batch and the queue, in mini-batches of `batch`.
+
+    `arrival` only matters where all images are at hand and are streamed in order; a `Stream` takes what comes.
+    """
+
+    elastic: ClassVar[bool] = True
+
+    needs: str = "probabilities"
+    recipe: Recipe
+    arrival: int = 128
+    queue: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.recipe.adaptor is None or self.recipe.learning_rates:
+            raise RecipeError(f"{self.name} needs an adaptor and one learning rate: a stream cannot be run twice.")
+        if self.arrival < 1:
+            raise RecipeError(f"{self.name} needs batches of at least 1 image (arrival).")
+        Queue(self.queue)  # refuses an impossible size
+
+    def but(self, **numbers: Any) -> Online:
+        """The same with other numbers: arrival, queue, and those of the recipe."""
+        own = {name: convert(name, numbers.pop(name), getattr(self, name)) for name in OWN if name in numbers}
+        if "rho" in numbers:
+            raise RecipeError(f"{self.name} has no number 'rho'; it has {', '.join(self.numbers())}.")
+        recipe = self.recipe.but(**numbers)
+        return replace(self, recipe=recipe, epochs=recipe.epochs, batch=recipe.batch, **own)
+
+    def numbers(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in OWN}
+        # the queue's share of each class takes the place of rho
+        return {**own, **{name: value for name, value in self.recipe.numbers().items() if name != "rho"}}
+
+    def queries(self, images: int) -> dict[str, int]:
+        """At most: the queue holds no more than what has arrived, and less if the model is rarely sure."""
+        trained = sum(
+            place.stop - place.start + min(self.queue, place.start) for place in in_order(images, self.arrival)
+        )
+        return {"probe": trained * self.epochs * self.recipe.search.candidates, "evaluate": images}
+
+    def answer(self, given: Given) -> Array:
+        from soda_tta.stream import Stream  # a stream knows this recipe; here it only lends its legs
+
+        count, limit = len(given.images), given.ledger.limit
+        stream = Stream(given.box, self, given.seed, None if limit is None else limit / count, listener=given.tell)
+        stream.ledger = given.ledger
+        answers = []
+        for place in in_order(count, self.arrival):
+            stream.prepaid = count - place.stop  # the first look at what has not arrived yet
+            answers.append(stream.answer(given.images[place], given.before[place]))
+        return np.concatenate(answers)
+
+
+soda_o = Online(
+    name="soda-o",
+    summary="SODA on a stream: each batch once, with a queue of the surest images so far.",
+    recipe=soda.but(epochs=10).renamed("soda-o", "The paper's SODA for 10 epochs a batch."),
+    epochs=10,
+    batch=256,
+)
