@@ -8,7 +8,7 @@ import pytest
 
 from soda_tta import Run, adapt, load_box, methods
 from soda_tta.box import CallableBox, Quantised
-from soda_tta.errors import BoxError, BudgetError, ImageError, RunError
+from soda_tta.errors import BoxError, BudgetError, ImageError, RecipeError, RunError
 from soda_tta.events import Answered, Notice, Planned, Step
 
 FAST = dict(epochs=3, batch=16, width=4, lr=0.05)
@@ -166,7 +166,10 @@ def test_bad_calls_fail_before_the_first_query(images, model, tmp_path) -> None:
         (ImageError, dict(images=images * 3)),
         (BudgetError, dict(budget=0.5)),
         (RunError, dict(out=tmp_path / "full")),
-        (RunError, dict(out=tmp_path / "none", resume=True)),
+        (RecipeError, dict(seed=-1)),
+        (RecipeError, dict(alpha=float("nan"))),
+        (BudgetError, dict(budget=float("inf"))),
+        (ImageError, dict(images=images[:, :, :1, :1])),
     ]
     for kind, arguments in wrong:
         with pytest.raises(kind):

@@ -18,7 +18,7 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.atomic import write_text
 from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
-from soda_tta.errors import RunError
+from soda_tta.errors import RecipeError, RunError
 from soda_tta.evaluation import Task
 from soda_tta.events import Answered, Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
@@ -56,22 +56,27 @@ def adapt(
     source, deployed = open_images(images), load_box(box)
     recipe = find_method(method).but(**numbers)
     plan = plan_run(recipe, len(source), budget)
+    check_call(recipe, source, deployed, seed)
     notices: list[str] = []
     tell = _teller(listener, notices)
     card = protocol_card(recipe, plan, source, deployed, budget, seed)
     folder = _prepare(Path(out), card, resume) if out is not None else None
     if folder and resume and (finished := _finished(folder)):
+        shutil.rmtree(folder / WORKING, ignore_errors=True)  # a kill may have come between the last file and this
         tell(Notice(f"{folder} is finished already; nothing was asked."))
         return finished
-    if recipe.needs != "probabilities":
-        _ = deployed.module  # refuses a box that does not show its inside, before the first query
-    tell(Planned(plan))
-    ledger = Ledger(plan.limit)
+    if folder:
+        (folder / WORKING).mkdir(exist_ok=True)
+    ledger = Ledger(plan.limit, folder / WORKING / "ledger.txt" if folder else None)
+    tell(Planned(plan, ledger))
 
-    def answers(adaptor: Adaptor, purpose: str) -> Array:
-        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell)
+    def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None) -> Array:
+        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell, otherwise)
 
-    before = answers(Identity(), "select")
+    try:
+        before = answers(Identity(), "select")
+    except Stopped:
+        raise KeyboardInterrupt from None  # there is nothing to show yet; what was paid is kept for a resume
     card["box"]["classes"] = before.shape[1]
     adaptor: Adaptor = Identity()
     after: Array | None = before
@@ -97,7 +102,10 @@ def adapt(
             theta = training.best_theta if training.epoch else theta
         adaptor.parameters = theta.astype(np.float32)
         if not interrupted:
-            after = answers(adaptor, "evaluate")
+            try:
+                after = answers(adaptor, "evaluate", otherwise=before)
+            except Stopped:
+                stopped, after = "interrupted", None
     run = Run(
         before=before,
         after=after,
@@ -116,6 +124,16 @@ def adapt(
         if stopped != "interrupted":
             shutil.rmtree(folder / WORKING, ignore_errors=True)
     return run
+
+
+def check_call(recipe: Method, images: Images, box: Box, seed: int) -> None:
+    """What can be known to fail before the first query is paid."""
+    if seed < 0:
+        raise RecipeError(f"seed {seed} is negative; give 0 or more.")
+    if recipe.needs != "probabilities":
+        _ = box.module  # refuses a box that does not show its inside
+    if isinstance(recipe, Recipe) and recipe.adaptor is not None and recipe.epochs:
+        recipe.adaptor.build(seed)(images[slice(0, 1)])  # refuses images that are too small
 
 
 WORKING = "working"  # the part of a run directory that is only needed to continue the run
@@ -166,6 +184,10 @@ def _tell_step(step: Step, training: Training, tell: Listener) -> None:
         tell(Epoch(step.epoch, step.lr, step.loss, training.task.ledger.total, training.adaptor))
 
 
+class Stopped(Exception):
+    """The user asked to stop in the middle of a pass; its answers so far are on disk."""
+
+
 def _answer_all(
     images: Images,
     adaptor: Adaptor,
@@ -173,19 +195,28 @@ def _answer_all(
     folder: Path | None,
     stop: Callable[[], bool],
     tell: Listener,
+    otherwise: Array | None,
 ) -> Array:
-    """Every image once; pieces an earlier process has paid are read back."""
+    """Every image once; pieces an earlier process has paid are read back.
+
+    If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
+    """
     path = folder / WORKING / f"{box.purpose}.answers" if folder else None
-    file = AnswerFile(path, len(images))
-    box.ledger.spend(len(file.kept), box.purpose)
+    file = AnswerFile(path, len(images), piece=images.at_once)
+    box.ledger.recover(len(file.kept), box.purpose)
     pieces = [file.kept] if len(file.kept) else []
-    for start in range(len(file.kept), len(images), file.PIECE):
-        rows = box(adaptor(images[slice(start, start + file.PIECE)]))
+    for start in range(len(file.kept), len(images), file.piece):
+        batch = adaptor(images[slice(start, start + file.piece)])
+        if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(batch):
+            pieces.append(otherwise[start:])
+            tell(Notice(f"{len(otherwise) - start} images keep their unadapted answers: lost requests ate the budget."))
+            break
+        rows = box(batch)
         file.append(rows, first=start == 0)
         pieces.append(rows)
         tell(Answered(box.purpose, start + len(rows), len(images)))
         if start + len(rows) < len(images) and stop():
-            raise KeyboardInterrupt  # there is nothing to show yet; what was paid is kept for a resume
+            raise Stopped
     return np.concatenate(pieces)
 
 
@@ -227,14 +258,9 @@ def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> Path:
             what = "; ".join(f"{name}: {_difference(old.get(name), card[name])}" for name in differs)
             raise RunError(f"{folder} holds another run ({what}); choose another --out.")
         return folder
-    if resume:
-        raise RunError(f"{folder} holds no run to resume; leave --resume out to start one.")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    # without a card nothing was asked yet: a process killed that early leaves at most a temporary file behind
+    if folder.exists() and not (folder.is_dir() and all(path.match(".run.json.*.tmp") for path in folder.iterdir())):
         raise RunError(f"{folder} exists and is not an empty directory; choose another --out.")
-    try:
-        (folder / WORKING).mkdir(parents=True)
-    except OSError as error:
-        raise RunError(f"{folder} cannot be made: {error.strerror}.") from error
     write_text(folder / "run.json", json.dumps({**card, "stopped": None}, indent=2) + "\n")
     return folder
 

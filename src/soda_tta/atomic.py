@@ -1,4 +1,4 @@
-"""Files that are either there whole or not at all."""
+"""Files that are either there whole or not at all, and files that only grow."""
 
 from __future__ import annotations
 
@@ -37,4 +37,14 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(errors="surrogateescape"))  # a file name need not be UTF-8
+
+
+def append_bytes(path: Path, data: bytes) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(data)
+    except OSError as error:
+        raise RunError(
+            f"{path} could not be written: {error.strerror}. Make room, then continue with --resume."
+        ) from error

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
+    from soda_tta.box import Ledger
     from soda_tta.plan import Plan
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The run is about to begin."""
+    """The run is about to begin, or to go on; the ledger is the live one."""
 
     plan: Plan
+    ledger: Ledger
 
 
 @dataclass(frozen=True)

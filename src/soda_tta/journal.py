@@ -11,7 +11,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from soda_tta.atomic import write_bytes
+from soda_tta.atomic import append_bytes, write_bytes
 from soda_tta.errors import RunError
 from soda_tta.events import Step
 
@@ -52,16 +52,6 @@ def step_from_json(line: bytes | str) -> Step:
     return Step(**{**facts, "losses": tuple(facts["losses"])})
 
 
-def append_bytes(path: Path, data: bytes) -> None:
-    try:
-        with path.open("ab") as file:
-            file.write(data)
-    except OSError as error:
-        raise RunError(
-            f"{path} could not be written: {error.strerror}. Make room, then continue with --resume."
-        ) from error
-
-
 def write_checkpoint(path: Path, arrays: dict[str, Array], facts: dict[str, Any]) -> None:
     write_bytes(path, save({name: np.ascontiguousarray(a) for name, a in arrays.items()}, {KEY: json.dumps(facts)}))
 
@@ -82,20 +72,18 @@ class AnswerFile:
     """The answers of a pass over all images, kept piece by piece: number of classes, then rows of float32.
 
     `kept` holds what an earlier process has paid already. A torn piece is cut off, and so is an incomplete one:
-    pieces begin at multiples of `PIECE`, so that a resumed pass asks in the same groups as an unbroken one.
+    pieces begin at multiples of `piece`, so that a resumed pass asks in the same groups as an unbroken one.
     """
 
-    PIECE = 512
-
-    def __init__(self, path: Path | None, count: int) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, count: int, piece: int) -> None:
+        self.path, self.piece = path, piece
         self.kept = np.zeros((0, 0), np.float32)
         if path is None or not path.exists():
             return
         raw = path.read_bytes()
         classes = int(np.frombuffer(raw[:8], "<i8")[0]) if len(raw) >= 8 else 0
         rows = (len(raw) - 8) // (4 * classes) if classes else 0
-        rows = rows if rows == count else rows // self.PIECE * self.PIECE
+        rows = rows if rows == count else rows // self.piece * self.piece
         if rows:
             self.kept = np.frombuffer(raw, "<f4", rows * classes, 8).reshape(rows, classes).copy()
         with path.open("r+b") as file:

@@ -17,7 +17,7 @@ from soda_tta.objectives import Loss
 from soda_tta.search import BackpropSearch, MultiPointSearch
 
 Array = np.ndarray[Any, np.dtype[Any]]
-ORDER, NOISE = 1, 2  # streams of randomness, so that no two draws share a seed
+ORDER, NOISE = 1, 2  # streams of randomness; a search has its own
 
 
 class Training:
@@ -120,7 +120,7 @@ class Training:
             steps = steps[:done]
             self.journal.rewrite(steps)
         for step in steps:
-            self.task.ledger.spend(step.queries, step.purpose)
+            self.task.ledger.recover(step.queries, step.purpose)
         if checkpoint:
             arrays, facts = checkpoint
             self.search.restore(arrays)

@@ -43,6 +43,8 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
     >>> plan_run(methods()["soda"], images=10_000).queries_an_image   # 150 x 6, a first look and the answer
     902.0
     """
+    if budget is not None and not math.isfinite(budget):
+        raise BudgetError(f"a budget of {budget} queries an image is no number to keep to.")
     limit = None if budget is None else math.floor(budget * images + 1e-9)
     if limit is not None and limit < images:
         raise BudgetError(
@@ -58,7 +60,7 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
         or not recipe.epochs
         or (learning is not None and learning < batch * recipe.search.candidates)
     ):
-        return Plan(images, 0, (), {"select": images}, limit, bool(recipe.epochs))
+        return Plan(images, 0, (), {"select": images}, limit, recipe.adaptor is not None and bool(recipe.epochs))
     cost = images * recipe.search.candidates  # of an epoch
     if len(recipe.learning_rates) < 2:
         wanted = recipe.epochs * cost

@@ -66,7 +66,7 @@ class Run:
             **self.card,
             "stopped": self.stopped,
             "reason": self.reason,
-            "queries": dict(self.ledger.queries),
+            "queries": self.ledger.by_purpose(),
             "queries_an_image": self.queries_an_image,
             "changed_answers": self.changed,
             "mean_confidence": {
@@ -85,7 +85,10 @@ class Run:
         rows = {name: np.ascontiguousarray(probabilities) for name, probabilities in answers.items()}
         write_bytes(folder / "answers.safetensors", save(rows))
         write_text(folder / "history.jsonl", "".join(json.dumps(asdict(step)) + "\n" for step in self.history))
-        with replacing(folder / "predictions.csv") as temporary, temporary.open("w", newline="") as file:
+        with (
+            replacing(folder / "predictions.csv") as temporary,
+            temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+        ):
             write_predictions(file, self.names, self.before, self.probabilities)
         write_text(folder / "run.json", json.dumps(self.summary(), indent=2) + "\n")
         return folder
@@ -100,7 +103,7 @@ class Run:
         try:
             answers = load_file(folder / "answers.safetensors")
             lines = (folder / "history.jsonl").read_text().splitlines()
-            with (folder / "predictions.csv").open(newline="") as file:
+            with (folder / "predictions.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as file:
                 names = [row["image"] for row in csv.DictReader(file)]
         except (OSError, SafetensorError, KeyError) as error:
             raise RunError(f"{folder} is incomplete: {error}") from error

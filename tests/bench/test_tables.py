@@ -34,8 +34,16 @@ def test_the_three_formats_hold_the_same_numbers() -> None:
     assert r"fog & 60.0 & 72.0 $\pm$ 2.8 \\" in latex and r"\toprule" in latex and r"\begin{tabular}{lrr}" in latex
 
 
-def test_changed_numbers_make_another_column_but_scaling_does_not() -> None:
+def test_changed_numbers_make_another_column_but_scaling_alone_does_not() -> None:
     cells = [Cell(method="soda", numbers=numbers) for numbers in ({"epochs": 5, "lr": "auto"}, {"q": 10, "lr": 0.1})]
     table = make_table((cell, {"after": 1.0, "queries_an_image": 1.0}) for cell in cells)
-    assert table.columns == ["soda", "soda (q=10, lr=0.1)"]
-    assert "epochs 5, lr auto" in render(table)
+    assert table.columns == ["soda (epochs=5, lr=auto)", "soda (q=10, lr=0.1)"]
+    only = make_table([(cells[0], {"after": 1.0, "queries_an_image": 1.0})])
+    assert only.columns == ["soda"] and "epochs 5, lr auto" in render(only)
+
+
+def test_only_seeds_share_a_place() -> None:
+    cells = [Cell(method="soda", images=n, data=d) for n in (50, 100) for d in ("cifar10", "cifar100")]
+    table = make_table((cell, {"after": 1.0, "queries_an_image": 1.0}) for cell in cells)
+    assert len(table.columns) == 4 and "soda (data=cifar100, images=50)" in table.columns
+    assert all(len(values) == 1 for values in table.values.values())

@@ -87,5 +87,5 @@ def test_a_model_that_takes_a_fixed_number_of_images_gets_it(server, images: np.
     assert set(server.asked) == {fixed}
 
 
-def test_the_fingerprint_is_the_address_and_the_version(server) -> None:
-    assert load_box(server.url + "/").fingerprint() == f"{server.url} version 2"
+def test_the_fingerprint_is_the_address_the_version_and_the_output(server) -> None:
+    assert load_box(server.url + "/").fingerprint() == f"{server.url} version 2 output probabilities"

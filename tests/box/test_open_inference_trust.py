@@ -89,3 +89,9 @@ def test_plain_http_to_a_tls_port_is_unavailable(tls_server) -> None:
     server, _ = tls_server
     with pytest.raises(BoxUnavailable, match="cannot be reached"):
         load_box(server.url.replace("https", "http"), timeout=0.5)
+
+
+def test_an_address_with_a_password_is_refused_before_it_is_written_anywhere() -> None:
+    with pytest.raises(BoxError, match="--api-key-env") as refused:
+        load_box("http://user:s3cret@127.0.0.1:1/v2/models/m")
+    assert "s3cret" not in str(refused.value)

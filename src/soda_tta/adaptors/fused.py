@@ -1,7 +1,7 @@
 """The fast form of pad - convolution - instance norm - activation - pad - convolution - tanh for many candidates.
 
 Written layer by layer, the network spends its time moving a 64-channel map through memory. Three identities
-remove most of that; `tests/adaptors/test_fused.py` holds them to the plain network.
+remove most of that; `tests/adaptors/test_network.py` holds them to the plain network.
 
 1. A convolution is a product with the image's 3x3 patches, and the patches are the same for every candidate.
 2. Instance norm after a linear map needs no look at its output: the variance of channel w is w' C w with C the

@@ -67,7 +67,7 @@ class NetworkAdaptor(Adaptor):
             raise ImageError(
                 f"images of {images.shape[2:]} are too small for this network; it needs {smallest} pixels."
             )
-        pixels = torch.from_numpy(np.ascontiguousarray(images, np.float32))
+        pixels = torch.from_numpy(np.array(images, np.float32, order="C"))
         flat = torch.from_numpy(np.ascontiguousarray(thetas, np.float32))
         result = torch.empty((len(flat), *pixels.shape))
         with torch.inference_mode():

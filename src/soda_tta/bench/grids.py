@@ -46,10 +46,18 @@ ZEROTH_ORDER = {"soda", "da-pl", "da-direct"}  # their lr may be chosen; a strea
 SCALES = {"paper": Scale(10_000, 150, 3, None), "desk": Scale(500, 30, 1, "auto"), "tiny": Scale(128, 3, 1, "auto")}
 
 
+# The paper's numbers that belong to a data set and not to the method.
+OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
+    ("cifar100", "soda"): {"q": 10},
+    ("cifar100", "soda-r"): {"beta": 0.01},
+}
+
+
 def main_table(scale: Scale, data: str, names: list[str]) -> list[Cell]:
     model, size = f"{data}_resnet20", scale.images
+    numbers = {name: scale.numbers(name, **OF_THE_DATA.get((data, name), {})) for name in names}
     return [
-        Cell(method=m, data=data, model=model, corruption=c, images=size, seed=s, numbers=scale.numbers(m))
+        Cell(method=m, data=data, model=model, corruption=c, images=size, seed=s, numbers=numbers[m])
         for c, m, s in itertools.product(CORRUPTIONS, names, range(scale.seeds))
     ]
 

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from soda_tta.atomic import append_bytes
 from soda_tta.bench.cell import Cell
 from soda_tta.errors import RunError
-from soda_tta.journal import append_bytes
 
 FORMAT = 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
@@ -17,7 +17,7 @@ FORMATS = ("markdown", "csv", "latex")
 
 @dataclass
 class Table:
-    """Accuracy in per cent by row and column; several values in a place are seeds."""
+    """Accuracy in per cent by corruption and by method, with all else that differs; several values are seeds."""
 
     columns: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
@@ -25,8 +25,8 @@ class Table:
     queries: dict[str, list[float]] = field(default_factory=dict)
     protocol: set[str] = field(default_factory=set)
 
-    def add(self, cell: Cell, result: dict[str, Any]) -> None:
-        row, column = cell.corruption, label(cell)
+    def add(self, cell: Cell, result: dict[str, Any], column: str) -> None:
+        row = cell.corruption
         if column not in self.columns:
             self.columns.append(column)
         if row not in self.rows:
@@ -41,27 +41,36 @@ class Table:
         """Head, a row a corruption, the mean over the corruptions every column has, and the queries an image."""
         shared = [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
         head = ["corruption", *self.columns]
-        body = [
-            [row.replace("_", " "), *(written(self.values.get((row, c))) for c in self.columns)] for row in self.rows
-        ]
+        body = [[row.replace("_", " "), *(written(self.values.get((row, c))) for c in head[1:])] for row in self.rows]
         means = [f"{mean(mean(self.values[row, c]) for row in shared):.1f}" if shared else "" for c in self.columns]
         last = [f"mean of {len(shared)}", *means]
         return [head, *body, last, ["queries an image", *(f"{mean(self.queries[c]):,.0f}" for c in self.columns)]]
 
 
 def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
+    """Only seeds share a place: whatever else differs between cells goes into the names of their columns."""
+    entries = list(results)
+    facts = {name: {str(getattr(cell, name)) for cell, _ in entries} for name in TOLD_APART}
+    varying = [name for name, values in facts.items() if len(values) > 1]
     table = Table()
-    for cell, result in results:
-        table.add(cell, result)
+    for cell, result in entries:
+        table.add(cell, result, label(cell, varying, [other for other, _ in entries if other.method == cell.method]))
     return table
 
 
-def label(cell: Cell) -> str:
-    """The method, and what was changed in it; epochs and lr=auto only scale a run and are on the protocol line."""
-    scaling = ("epochs",) if cell.numbers.get("lr") != "auto" else ("epochs", "lr")
-    changed = ", ".join(f"{name}={value}" for name, value in cell.numbers.items() if name not in scaling)
-    budget = "" if cell.budget is None else f" at {cell.budget:g}"
-    return f"{cell.method}{budget}" + (f" ({changed})" if changed else "")
+TOLD_APART = ("data", "model", "severity", "images", "budget")
+
+
+def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -> str:
+    """The method, what was changed in it, and in what the store varies.
+
+    Epochs and lr=auto only scale a run and are on the protocol line, unless cells of this method differ in them.
+    """
+    differ = {name for name in ("epochs", "lr") if len({str(other.numbers.get(name)) for other in alike}) > 1}
+    scaling = {"epochs"} if cell.numbers.get("lr") != "auto" else {"epochs", "lr"}
+    changed = [f"{name}={value}" for name, value in cell.numbers.items() if name not in scaling - differ]
+    changed += [f"{name}={getattr(cell, name)}" for name in varying]
+    return cell.method + (f" ({', '.join(changed)})" if changed else "")
 
 
 def written(values: list[float] | None) -> str:

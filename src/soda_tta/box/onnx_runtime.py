@@ -83,7 +83,7 @@ class OnnxBox(Box):
         return np.asarray(output)
 
     def fingerprint(self) -> str:
-        return f"onnx:sha256:{hashlib.sha256(self.path.read_bytes()).hexdigest()}"
+        return f"onnx:sha256:{hashlib.sha256(self.path.read_bytes()).hexdigest()}:{self.output_name}"
 
     def __repr__(self) -> str:
         return f"OnnxBox({str(self.path)!r})"

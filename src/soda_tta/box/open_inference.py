@@ -47,6 +47,8 @@ class OpenInferenceBox(Box):
         certificate_authority: str | Path | None = None,
         **stated: Any,
     ) -> None:
+        if "@" in url.split("/")[2]:
+            raise BoxError("the address holds a user or password, which would end up in files; use --api-key-env.")
         self.url, self.logits, self.timeout = url.rstrip("/"), logits, timeout
         self.client = open_client(timeout, key_header(api_key_env, api_key_header), certificate_authority)
         metadata = self._get(self.url)
@@ -131,7 +133,7 @@ class OpenInferenceBox(Box):
         return response
 
     def fingerprint(self) -> str:
-        return f"{self.url} version {self.version}"
+        return f"{self.url} version {self.version} output {self.output_name}"
 
     def __repr__(self) -> str:
         return f"OpenInferenceBox({self.url!r})"

@@ -62,12 +62,31 @@ class CallableBox(Box):
 
 
 def code_digest(function: Any) -> str:
-    """What tells two lambdas of one module apart; nothing for an object that is no plain function."""
+    """What tells two functions of one name apart: code, names, constants and the numbers they close over.
+
+    An object that is no plain function is known by its class alone.
+    """
     code = getattr(function, "__code__", None)
     if code is None:
         return ""
-    plain = [constant for constant in code.co_consts if isinstance(constant, int | float | str | bytes)]
-    return ":" + hashlib.sha256(code.co_code + repr(plain).encode()).hexdigest()[:12]
+    digest = hashlib.sha256()
+    _digest_code(code, digest)
+    for cell in function.__closure__ or ():
+        held = cell.cell_contents
+        if isinstance(held, np.ndarray):
+            digest.update(held.tobytes())
+        elif isinstance(held, int | float | str | bytes):
+            digest.update(repr(held).encode())
+    return ":" + digest.hexdigest()[:12]
+
+
+def _digest_code(code: Any, digest: Any) -> None:
+    digest.update(code.co_code + repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _digest_code(constant, digest)
+        elif isinstance(constant, int | float | str | bytes):  # a set's order would vary from process to process
+            digest.update(repr(constant).encode())
 
 
 def within(seconds: float, ask: Callable[[], Array]) -> Array:

@@ -6,7 +6,7 @@ import argparse
 import io
 import json
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -48,12 +48,13 @@ def run(options: argparse.Namespace) -> int:
     ledger = Ledger()
     box = None if options.model is None else Metered(model_from(options), ledger, "serve")
     answers = []
+    places = places_for(Path(options.save_images), images) if options.save_images else []
     with Display(quiet=options.json) as display:
-        display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False)))
+        display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
         for start in range(0, len(images), 256):
             adapted = adaptor(images[slice(start, start + 256)])
             if options.save_images:
-                save_images(Path(options.save_images), images, start, adapted)
+                save_images(Path(options.save_images), places[start : start + 256], adapted)
             if box is not None:
                 answers.append(box(adapted))
             display(Answered("serve", start + len(adapted), len(images)))
@@ -87,10 +88,16 @@ def report(options: argparse.Namespace, images: Any, answers: Any, queries: int)
         print(f"{len(names):,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
 
 
-def save_images(folder: Path, images: Any, start: int, adapted: Any) -> None:
-    for offset, pixels in enumerate(adapted):
-        target = folder / Path(images.name(start + offset)).with_suffix(".png")
-        if target.is_absolute() and not target.is_relative_to(folder.absolute()):
-            target = folder / target.name  # a list of files elsewhere: keep the name only
-        with replacing(target) as temporary:
+def save_images(folder: Path, targets: list[PurePath], adapted: Any) -> None:
+    for target, pixels in zip(targets, adapted, strict=True):
+        with replacing(folder / target) as temporary:
             Image.fromarray(np.rint(pixels.transpose(1, 2, 0) * 255).astype(np.uint8)).save(temporary, "PNG")
+
+
+def places_for(folder: Path, images: Any) -> list[PurePath]:
+    """Where each adapted image goes; refuses to write over anything, or two images to one place."""
+    from soda_tta.data.write import check_free, distinct
+
+    check_free(folder)
+    names = [PurePath(images.name(index)) for index in range(len(images))]
+    return distinct([name.with_suffix(".png") for name in names], names)

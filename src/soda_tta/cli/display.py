@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from soda_tta.events import Answered, Event, Notice, Planned, Step
 
 if TYPE_CHECKING:
+    from soda_tta.box import Ledger
     from soda_tta.plan import Plan
 
 PHASES = {
@@ -41,8 +42,7 @@ class Display:
         self.quiet = quiet
         self.task: TaskID | None = None
         self.plan: Plan | None = None
-        self.done = 0
-        self.answered: dict[str, int] = {}
+        self.ledger: Ledger | None = None
 
     def __enter__(self) -> Display:
         self.progress.start()
@@ -58,22 +58,21 @@ class Display:
             if not self.quiet:
                 self.console.print(f"note: {event.text}", style="yellow", markup=False, soft_wrap=True)
         elif isinstance(event, Planned):
-            self.plan = event.plan
+            self.plan, self.ledger = event.plan, event.ledger
             self.task = self.progress.add_task("first look", total=event.plan.total, spent="", state="")
         elif isinstance(event, Answered):
-            self._move(event.done - self.answered.get(event.purpose, 0), event.purpose, "")
-            self.answered[event.purpose] = event.done
+            self._show(event.purpose, f"{event.done:,}/{event.of:,} images")
         elif isinstance(event, Step):
             epochs = self.plan.epochs if self.plan else event.epoch
             state = f"epoch {event.epoch}/{epochs}  loss {event.loss:.4f}  MI {event.mutual_information:.4f}"
-            self._move(event.queries, event.purpose, state)
+            self._show(event.purpose, state)
 
-    def _move(self, queries: int, purpose: str, state: str) -> None:
-        if self.task is None or self.plan is None:
+    def _show(self, purpose: str, state: str) -> None:
+        if self.task is None or self.plan is None or self.ledger is None:
             return
-        self.done += queries
-        spent = f"{self.done:,} of {self.plan.limit or self.plan.total:,} queries"
-        self.progress.update(self.task, advance=queries, description=PHASES[purpose], spent=spent, state=state)
+        done = self.ledger.total  # also what an earlier process paid
+        spent = f"{done:,} of {self.plan.limit or self.plan.total:,} queries"
+        self.progress.update(self.task, completed=done, description=PHASES[purpose], spent=spent, state=state)
 
 
 def table(rows: list[tuple[str, Any]]) -> str:

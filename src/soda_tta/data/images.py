@@ -17,7 +17,7 @@ from soda_tta.errors import ImageError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 KEPT_BYTES = 2**30  # decoded images are kept in memory up to this; beyond, files are decoded each time
-SPOOL_STEP = 1024
+AT_ONCE_FLOATS = 2**22  # a piece of a set that is walked through: 16 MB, 1,365 images of 32 px, 27 of 224 px
 
 
 class Images(ABC):
@@ -35,11 +35,16 @@ class Images(ABC):
         """What this image is called in tables."""
         return str(index)
 
+    @property
+    def at_once(self) -> int:
+        """How many images to take at a time when walking through all of them."""
+        return max(1, min(512, AT_ONCE_FLOATS // (3 * self.size[0] * self.size[1])))
+
     def fingerprint(self) -> str:
         """A hash of every pixel, in order."""
         digest = hashlib.sha256(repr((len(self), self.size)).encode())
-        for start in range(0, len(self), SPOOL_STEP):
-            digest.update(self[slice(start, start + SPOOL_STEP)].tobytes())
+        for start in range(0, len(self), self.at_once):
+            digest.update(self[slice(start, start + self.at_once)].tobytes())
         return f"sha256:{digest.hexdigest()}"
 
 
@@ -81,7 +86,7 @@ class ArrayImages(Images):
             )
         if images.shape[1] == 1:
             images = np.repeat(images, 3, axis=1)
-        return np.ascontiguousarray(images, np.float32)
+        return np.array(images, np.float32, order="C")  # a copy: never the caller's memory, never a negative stride
 
 
 class FileImages(Images):

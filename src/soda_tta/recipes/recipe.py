@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -107,6 +108,8 @@ def convert(name: str, value: Any, like: Any) -> Any:
                 value = float(value)
         except (ValueError, KeyError):
             raise RecipeError(f"{name}={value} is not a {type(like).__name__}.") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RecipeError(f"{name}={value} is not finite.")
     if isinstance(like, int) and not isinstance(like, bool):
         if value != int(value):
             raise RecipeError(f"{name}={value} must be a whole number.")

@@ -11,6 +11,8 @@ from soda_tta.errors import RecipeError
 from soda_tta.search.descent import Array, Descent
 from soda_tta.search.steps import Rule
 
+DIRECTIONS = 3  # this stream of randomness, beside those of the loop
+
 
 @dataclass(frozen=True, kw_only=True)
 class MultiPoint:
@@ -73,5 +75,5 @@ class MultiPointSearch(Descent):
         return gradient
 
     def _directions(self) -> Array:
-        generator = np.random.default_rng([self.seed, self.count])
+        generator = np.random.default_rng([self.seed, DIRECTIONS, self.count])
         return self.numbers.sigma * generator.standard_normal((self.numbers.directions, self.theta.size))
