@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from soda_tta.bench import Store
@@ -23,6 +24,16 @@ numbers = { epochs = 2, lr = 0.05 }
 BENCH = [sys.executable, "-c", "from soda_tta.cli import main; raise SystemExit(main())", "bench"]
 
 
+def wait_until_gone(place) -> None:
+    """The workers of a killed grid end by themselves."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if not any(process.info["cwd"] == str(place) for process in psutil.process_iter(["cwd"])):
+            return
+        time.sleep(0.1)
+    raise AssertionError("a worker outlived its parent")
+
+
 def test_a_killed_grid_goes_on_where_it_was(tmp_path) -> None:
     (tmp_path / "grid.toml").write_text(GRID)
     command = [*BENCH, "run", "grid.toml", "--out", "store", "--jobs", "2", "--json"]
@@ -33,6 +44,7 @@ def test_a_killed_grid_goes_on_where_it_was(tmp_path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    wait_until_gone(tmp_path)
     kept = results.read_text().splitlines()[:2]
     done = json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
     assert done["run"] <= 6 and len(Store(tmp_path / "store")) == 8

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
@@ -36,7 +38,9 @@ def run_grid(cells: Sequence[Cell], store: Store, *, jobs: int = 1, report: Repo
 
 def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
     os.environ["OMP_NUM_THREADS"] = "1"  # two processes with two threads each would destroy one another
-    with ProcessPoolExecutor(max(1, jobs), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        max(1, jobs), mp_context=get_context("spawn"), initializer=_die_with, initargs=(os.getpid(),)
+    ) as pool:
         futures = {pool.submit(_work, cell, str(working / cell.key)): cell for cell in cells}
         try:
             for future in as_completed(futures):
@@ -44,6 +48,17 @@ def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _die_with(parent: int) -> None:
+    """A worker whose parent was killed would wait for work for ever; it ends itself instead."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _work(cell: Cell, working: str) -> dict[str, Any]:
