@@ -21,7 +21,12 @@ def quiet():
         yield
 
 
-@pytest.mark.parametrize("method", [name for name, m in methods().items() if m.needs == "probabilities"])
+ASKING = [
+    name for name, method in methods().items() if method.needs == "probabilities" and name not in ("dine", "beta")
+]
+
+
+@pytest.mark.parametrize("method", ASKING)  # dine and beta ask once and train long: tests/test_methods_table.py
 @pytest.mark.parametrize("budget", [None, 1, 2.5, 9, 20])
 def test_every_method_counts_exactly_what_the_model_was_asked(images, model, method: str, budget) -> None:
     known = methods()[method].numbers()

@@ -11,7 +11,7 @@ from soda_tta.box import ModuleBox
 from soda_tta.errors import BoxError, BudgetError
 
 NAMES = list(methods())
-SMALL = {"epochs": 3, "batch": 64, "width": 4, "arrival": 64}
+SMALL = {"epochs": 3, "batch": 64, "width": 4, "arrival": 64, "finetune_epochs": 1}
 
 
 def small(name: str) -> dict:

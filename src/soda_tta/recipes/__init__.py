@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from soda_tta.errors import RecipeError
 from soda_tta.recipes.batch_statistics import bn, tent
+from soda_tta.recipes.beta import beta
 from soda_tta.recipes.deployed import deployed
+from soda_tta.recipes.dine import dine
 from soda_tta.recipes.input_space import da_pgd, da_zoo_input
 from soda_tta.recipes.model_adaptation import ma_so
 from soda_tta.recipes.neighbours import lame
@@ -22,7 +24,7 @@ Method = Recipe | Procedure
 def methods() -> dict[str, Method]:
     """Every method by name."""
     known: tuple[Method, ...] = (
-        *(deployed, soda, soda_auto, soda_o, da_pl, da_direct, da_pgd, da_zoo_input, lame),
+        *(deployed, soda, soda_auto, soda_o, da_pl, da_direct, da_pgd, da_zoo_input, dine, beta, lame),
         *(soda_fo, soda_r, ma_so, bn, tent),
     )
     return {method.name: method for method in known}
