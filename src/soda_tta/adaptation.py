@@ -18,7 +18,7 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.atomic import write_text
 from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
-from soda_tta.errors import RecipeError, RunError
+from soda_tta.errors import BoxError, RecipeError, RunError
 from soda_tta.evaluation import Task
 from soda_tta.events import Answered, Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
@@ -77,6 +77,10 @@ def adapt(
         before = answers(Identity(), "select")
     except Stopped:
         raise KeyboardInterrupt from None  # there is nothing to show yet; what was paid is kept for a resume
+    except BoxError:
+        if folder and not resume and not any((folder / WORKING).glob("*.answers")):
+            shutil.rmtree(folder)  # the very first request failed, most often for a wrong option: no run to keep
+        raise
     card["box"]["classes"] = before.shape[1]
     adaptor: Adaptor = Identity()
     after: Array | None = before

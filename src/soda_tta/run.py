@@ -25,7 +25,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 FORMAT = 1  # of the files in a run directory
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """The result of `adapt`."""
 
@@ -60,6 +60,9 @@ class Run:
     def queries_an_image(self) -> float:
         return self.ledger.total / len(self.before)
 
+    def __repr__(self) -> str:
+        return f"<{self.card['method']} on {len(self.before):,} images: {self.stopped}, {self.ledger!r}>"
+
     def summary(self) -> dict[str, Any]:
         """`run.json`: the protocol card and the outcome, as plain JSON."""
         return {
@@ -68,10 +71,10 @@ class Run:
             "reason": self.reason,
             "queries": self.ledger.by_purpose(),
             "queries_an_image": self.queries_an_image,
-            "changed_answers": self.changed,
+            "changed_answers": None if self.after is None else self.changed,
             "mean_confidence": {
                 "before": float(self.before.max(axis=1).mean()),
-                "after": float(self.probabilities.max(axis=1).mean()),
+                "after": None if self.after is None else float(self.after.max(axis=1).mean()),
             },
             "seconds": round(self.seconds, 3),
             "notices": self.notices,
@@ -89,7 +92,7 @@ class Run:
             replacing(folder / "predictions.csv") as temporary,
             temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
         ):
-            write_predictions(file, self.names, self.before, self.probabilities)
+            write_predictions(file, self.names, self.before, self.after)
         write_text(folder / "run.json", json.dumps(self.summary(), indent=2) + "\n")
         return folder
 
@@ -153,12 +156,17 @@ def read_card(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def write_predictions(file: Any, names: list[str], before: Array, after: Array) -> None:
+def write_predictions(file: Any, names: list[str], before: Array, after: Array | None) -> None:
+    """One row an image; the places of a run that was stopped before it answered stay empty."""
     writer = csv.writer(file)
     writer.writerow(["image", "before", "before_confidence", "after", "after_confidence", "changed"])
-    for name, old, new in zip(names, before, after, strict=True):
-        first, second = int(old.argmax()), int(new.argmax())
-        writer.writerow([name, first, f"{old[first]:.6f}", second, f"{new[second]:.6f}", int(first != second)])
+    for index, (name, old) in enumerate(zip(names, before, strict=True)):
+        first = int(old.argmax())
+        row = [name, first, f"{old[first]:.6f}"]
+        if after is not None:
+            second = int(after[index].argmax())
+            row += [second, f"{after[index][second]:.6f}", int(first != second)]
+        writer.writerow(row)
 
 
 def versions() -> dict[str, str]:

@@ -51,7 +51,7 @@ SMALL = ["--set", "epochs=2", "--set", "batch=16", "--set", "width=4", "--set", 
 def test_adapt_apply_export_from_end_to_end(place) -> None:
     done = soda(place, *ADAPT, *SMALL, "--out", "run", "--price", "2")
     assert done.returncode == 0, done.stderr
-    assert "560 (select 40, probe 480, evaluate 40)" in done.stdout and "1.12 at 2 a thousand" in done.stdout
+    assert "560 (select 40, probe 480, evaluate 40)" in done.stdout and "1.12 in all at 2 a thousand" in done.stdout
     assert {"run.json", "history.jsonl", "predictions.csv", "adaptor.safetensors"} <= set(os.listdir(place / "run"))
     applied = soda(
         place,
@@ -87,6 +87,7 @@ def test_json_prints_one_object_and_nothing_else(place) -> None:
 
 def test_a_dry_run_says_the_cost_and_spends_nothing(place) -> None:
     done = soda(place, *ADAPT, "--dry-run", "--price", "1.5", "--json", SLOW="60")
+    assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
     assert plan["total"] == 40 * 902 and plan["money"] == pytest.approx(40 * 902 / 1000 * 1.5)
     text = soda(place, *ADAPT, "--dry-run", "--budget", "10", SLOW="60").stdout
@@ -120,6 +121,18 @@ def test_methods_lists_needs_and_costs(place) -> None:
 def test_errors_are_one_line_with_a_remedy(place, words, says: str) -> None:
     done = soda(place, *words)
     assert done.returncode == 2 and says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_forgotten_option_can_be_added_and_the_command_run_again(place) -> None:
+    words = ["adapt", "--model", "model.py:logits", "--images", "night", *SMALL, "--out", "r"]
+    failed = soda(place, *words)
+    assert failed.returncode == 2 and "--logits" in failed.stderr and "--resume" not in failed.stderr
+    assert soda(place, *words, "--logits").returncode == 0
+
+
+def test_a_dry_run_looks_at_the_model(place) -> None:
+    done = soda(place, "adapt", "--model", "none.onnx", "--images", "night", "--dry-run")
+    assert done.returncode == 2 and "does not exist" in done.stderr
 
 
 def test_logits_are_taken_when_stated(place) -> None:
@@ -166,7 +179,7 @@ def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(place) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
-    assert process.returncode == 130 and "interrupted" in out
+    assert process.returncode == 130 and "interrupted" in out and "not known yet" in out
     (resume,) = [line for line in out.splitlines() if line.startswith("continue with: ")]
     assert resume.endswith("--resume")
     done = soda(place, *resume.removeprefix("continue with: soda-tta ").split())

@@ -166,6 +166,8 @@ def grid_from_toml(path: Path) -> list[Cell]:
     cells = []
     for table in tables:
         numbers = table.pop("numbers", {})
+        if any(isinstance(value, list) for value in numbers.values()):
+            raise RecipeError(f"{path}: a list inside numbers is not taken; write one [[cells]] table a value.")
         lists = {name: value if isinstance(value, list) else [value] for name, value in table.items()}
         for values in itertools.product(*lists.values()):
             facts = dict(zip(lists, values, strict=True))

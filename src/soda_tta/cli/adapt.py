@@ -49,19 +49,20 @@ def add_to(commands: Any) -> None:
     group.add_argument("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument("--dry-run", action="store_true", help="say what the run would cost, without spending a query")
-    group.add_argument("--price", type=float, metavar="P", help="money a thousand queries, to print costs")
+    group.add_argument("--price", type=price, metavar="P", help="money a thousand queries, to print costs")
     group.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.adaptation import adapt
+    from soda_tta.adaptation import adapt, check_call
     from soda_tta.plan import plan_run
     from soda_tta.recipes import find_method
 
     recipe = find_method(options.method).but(**changes(options.set))
     images = images_from(options)
     if options.dry_run:
+        check_call(recipe, images, model_from(options), options.seed)  # loads the model; asks it nothing
         return dry_run(options, plan_run(recipe, len(images), options.budget), recipe)
     if options.out is None:
         raise RunError("give --out RUN, a directory for the run (or --dry-run to see its cost).")
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"Nothing paid is lost; continue with: {resume_with}") from None
         except SodaError as error:
-            if isinstance(error, BoxError | BudgetError) and (Path(options.out) / "run.json").exists():
+            if isinstance(error, BoxError | BudgetError) and anything_paid(Path(options.out)):
                 raise type(error)(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
             raise
     if options.json:
@@ -97,6 +98,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def anything_paid(out: Path) -> bool:
+    """Whether answers or steps are on disk that a resume would use."""
+    return any(path.stat().st_size for path in (out / "working").rglob("*") if path.suffix in (".answers", ".jsonl"))
+
+
 def print_summary(result: Any, options: argparse.Namespace) -> None:
     count = len(result.before)
     spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in result.ledger.queries.items())
@@ -104,14 +110,26 @@ def print_summary(result: Any, options: argparse.Namespace) -> None:
         ("images", f"{count:,}"),
         ("queries", f"{result.ledger.total:,} ({spent})"),
         ("an image", f"{result.queries_an_image:.2f}{money(result.ledger.total, options.price)}"),
-        ("answers changed", f"{result.changed:,} ({result.changed / count:.1%})"),
-        ("mean confidence", f"{result.before.max(1).mean():.3f} -> {result.probabilities.max(1).mean():.3f}"),
+        *outcome(result),
         ("seconds", f"{result.seconds:.1f}"),
         ("stopped", f"{result.stopped}: {result.reason}"),
         ("written", options.out),
     ]
     print(f"{result.card['method']} on {options.images}")
     print(table(rows))
+
+
+def outcome(result: Any) -> list[tuple[str, str]]:
+    if result.after is None:
+        return [("answers changed", "not known yet: the adapted images were not asked about")]
+    changed, count = result.changed, len(result.before)
+    rows = [
+        ("answers changed", f"{changed:,} ({changed / count:.1%})"),
+        ("mean confidence", f"{result.before.max(1).mean():.3f} -> {result.after.max(1).mean():.3f}"),
+    ]
+    if "chosen_lr" in result.card:
+        rows.append(("chosen lr", f"{result.card['chosen_lr']:g}"))
+    return rows
 
 
 def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
@@ -138,6 +156,13 @@ def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
         )
     )
     return 0
+
+
+def price(text: str) -> float:
+    value = float(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"{text} is no price; give money a thousand queries")
+    return value
 
 
 def changes(pairs: list[str]) -> dict[str, str]:

@@ -71,6 +71,8 @@ def run_cells(options: argparse.Namespace) -> int:
     from soda_tta.cli.bar import Bar
 
     cells = [cell for cell in find_grid(options.grid, options.scale) if options.only in (None, cell.method)]
+    if not cells:
+        raise SodaError(f"the grid has no cell of method {options.only!r}.")
     store = Store(options.out)
     missing = len({cell.key for cell in cells if cell not in store})
     with Bar("cells", total=missing, quiet=options.json) as bar:

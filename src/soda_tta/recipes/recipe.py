@@ -73,7 +73,7 @@ class Recipe:
                 value = convert(name, value, getattr(current, name))
                 changed: Any = replace(current, **{name: value})  # type: ignore[type-var]
                 return replace(self, **{part: changed})
-        raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(self.numbers())}.")
+        raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(self.numbers())} (q is directions).")
 
     def numbers(self) -> dict[str, Any]:
         """Every number of the recipe under the name `but` takes."""
