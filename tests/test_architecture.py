@@ -11,7 +11,7 @@ import soda_tta
 
 SOURCE = Path(soda_tta.__file__).parent
 KNOW_NOTHING_OF_EACH_OTHER = {"box", "adaptors", "search", "objectives", "reliable", "data"}
-ABOVE = {"cli", "demo", "adaptation", "run", "bench"}  # nothing below may import these
+ABOVE = {"cli", "demo", "adaptation", "run", "run_folder", "bench"}  # nothing below may import these
 
 
 def imports(path: Path) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 import warnings
@@ -15,10 +14,9 @@ import numpy as np
 
 from soda_tta._version import __version__
 from soda_tta.adaptors import Adaptor, Identity
-from soda_tta.atomic import write_text
 from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
-from soda_tta.errors import BoxError, RecipeError, RunError
+from soda_tta.errors import BoxError, RecipeError
 from soda_tta.evaluation import Task
 from soda_tta.events import Answered, Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.journal import AnswerFile
@@ -26,7 +24,8 @@ from soda_tta.loop import Training
 from soda_tta.plan import KEPT, Plan, plan_run
 from soda_tta.recipes import Given, Method, Procedure, Recipe, find_method
 from soda_tta.recipes.soda import soda
-from soda_tta.run import FORMAT, Run, read_card, versions
+from soda_tta.run import FORMAT, Run, versions
+from soda_tta.run_folder import WORKING, finished_run, prepare_folder
 from soda_tta.search import MultiPoint
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -60,8 +59,8 @@ def adapt(
     notices: list[str] = []
     tell = _teller(listener, notices)
     card = protocol_card(recipe, plan, source, deployed, budget, seed)
-    folder = _prepare(Path(out), card, resume) if out is not None else None
-    if folder and resume and (finished := _finished(folder)):
+    folder = prepare_folder(Path(out), card, resume) if out is not None else None
+    if folder and resume and (finished := finished_run(folder)):
         shutil.rmtree(folder / WORKING, ignore_errors=True)  # a kill may have come between the last file and this
         tell(Notice(f"{folder} is finished already; nothing was asked."))
         return finished
@@ -138,9 +137,6 @@ def check_call(recipe: Method, images: Images, box: Box, seed: int) -> None:
         _ = box.module  # refuses a box that does not show its inside
     if isinstance(recipe, Recipe) and recipe.adaptor is not None and recipe.epochs:
         recipe.adaptor.build(seed)(images[slice(0, 1)])  # refuses images that are too small
-
-
-WORKING = "working"  # the part of a run directory that is only needed to continue the run
 
 
 def _learn(
@@ -245,46 +241,6 @@ def protocol_card(
             "limit": plan.limit,
         },
     }
-
-
-IDENTITY = ("method", "numbers", "seed", "budget", "images", "box")
-
-
-def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> Path:
-    """Make the run directory, or check that the run in it is this one."""
-    if (folder / "run.json").exists():
-        if not resume:
-            raise RunError(f"{folder} holds a run already; continue it with --resume, or choose another --out.")
-        old = read_card(folder)
-        old["box"].pop("classes", None)
-        differs = [name for name in IDENTITY if _plain(old.get(name)) != _plain(card[name])]
-        if differs:
-            what = "; ".join(f"{name}: {_difference(old.get(name), card[name])}" for name in differs)
-            raise RunError(f"{folder} holds another run ({what}); choose another --out.")
-        return folder
-    # without a card nothing was asked yet: a process killed that early leaves at most a temporary file behind
-    if folder.exists() and not (folder.is_dir() and all(path.match(".run.json.*.tmp") for path in folder.iterdir())):
-        raise RunError(f"{folder} exists and is not an empty directory; choose another --out.")
-    write_text(folder / "run.json", json.dumps({**card, "stopped": None}, indent=2) + "\n")
-    return folder
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))
-
-
-def _difference(old: Any, new: Any) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        return ", ".join(
-            f"{key} {old.get(key)} there, {new.get(key)} here"
-            for key in new
-            if _plain(old.get(key)) != _plain(new[key])
-        )
-    return f"{old} there, {new} here"
-
-
-def _finished(folder: Path) -> Run | None:
-    return Run.load(folder) if read_card(folder)["stopped"] in ("finished", "budget") else None
 
 
 def _teller(listener: Listener | None, notices: list[str]) -> Listener:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +83,3 @@ def table(rows: list[tuple[str, Any]]) -> str:
 def money(queries: int, price: float | None) -> str:
     """What so many queries cost at `price` a thousand."""
     return "" if price is None else f"; {queries / 1000 * price:,.2f} in all at {price:g} a thousand"
-
-
-def is_terminal() -> bool:
-    return sys.stdout.isatty()
