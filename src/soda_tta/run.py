@@ -20,6 +20,7 @@ from soda_tta.box import Ledger
 from soda_tta.errors import RunError
 from soda_tta.events import Step
 from soda_tta.journal import step_from_json
+from soda_tta.verdict import Verdict
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FORMAT = 1  # of the files in a run directory
@@ -40,6 +41,7 @@ class Run:
     names: list[str]
     seconds: float
     notices: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None  # None: the method gives none
 
     @property
     def probabilities(self) -> Array:
@@ -78,6 +80,7 @@ class Run:
             },
             "seconds": round(self.seconds, 3),
             "notices": self.notices,
+            "verdict": None if self.verdict is None else self.verdict.facts(),
         }
 
     def save(self, folder: str | Path) -> Path:
@@ -124,6 +127,7 @@ class Run:
             names=names,
             seconds=facts["seconds"],
             notices=facts["notices"],
+            verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
         )
 
 

@@ -60,6 +60,10 @@ class Adaptor(ABC):
     def as_module(self) -> Any:
         """A PyTorch module that does the same to a batch of images."""
 
+    def describe(self) -> str:
+        """What it does to an image, in words."""
+        return f"{self.kind}, {self.parameters.size:,} parameters"
+
     def save(self, path: str | Path) -> None:
         """Write parameters and structure to a safetensors file."""
         write_adaptor_file(Path(path), self.kind, self.numbers(), self.parameters)
