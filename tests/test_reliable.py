@@ -20,6 +20,22 @@ def test_selection_by_hand() -> None:
     assert selection.labels.tolist() == [0, 0, 0, 1, 1, 1]
 
 
+def test_misaligned_labels_are_those_of_the_reliable_images_class_by_class() -> None:
+    # reliable are images 0, 2, 3 and 5 with classes 1, 0, 1, 0; listed class by class that is 0, 0, 1, 1
+    answers = rows((1, 0.9), (0, 0.6), (0, 0.95), (1, 0.85), (1, 0.7), (0, 0.99))
+    aligned, misaligned = (Reliable(tau=0.8, rho=0.0, aligned=each)(answers) for each in (True, False))
+    assert aligned.labels.tolist() == [1, 0, 0, 1, 1, 0]
+    assert misaligned.labels.tolist() == [0, 0, 0, 1, 1, 1]  # images 1 and 4 are not reliable and keep theirs
+    assert misaligned.reliable.tolist() == aligned.reliable.tolist() == [True, False, True, True, False, True]
+
+
+def test_about_a_tenth_of_misaligned_labels_are_right_by_chance() -> None:
+    answers = np.random.default_rng(0).dirichlet(np.full(10, 0.05), 5000)
+    aligned, misaligned = (Reliable(tau=0.9, rho=0.5, aligned=each)(answers) for each in (True, False))
+    right = (aligned.labels == misaligned.labels)[aligned.reliable].mean()
+    assert 0.05 < right < 0.2  # the released code: about 13 %
+
+
 def test_the_limit_is_not_lost_to_binary_fractions() -> None:
     answers = np.full((1000, 10), 0.001)
     answers[np.arange(1000), np.arange(1000) % 10] = 0.991

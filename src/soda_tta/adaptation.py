@@ -109,6 +109,8 @@ def adapt(
                 after = answers(adaptor, "evaluate", otherwise=before)
             except Stopped:
                 stopped, after = "interrupted", None
+    if after is not None and recipe.numbers().get("average"):
+        after = (before + after) / 2  # both are paid already
     run = Run(
         before=before,
         after=after,

@@ -26,6 +26,8 @@ def test_soda_holds_the_papers_numbers() -> None:
 def test_a_number_is_changed_by_its_name_from_python_or_from_text() -> None:
     assert SODA.but(q=10).search.directions == SODA.but(q="10").search.directions == 10
     assert SODA.but(residual="false").adaptor.residual is False
+    assert SODA.but(average="true").average and SODA.but(average="true").numbers()["average"] is True
+    assert SODA.but(aligned=False).reliable.aligned is False
     assert SODA.but(alpha="1e-2").objective.alpha == 0.01
     assert SODA.but(step="adam").step == Adam(lr=1e-3, weight_decay=1e-5)
     assert SODA.search.directions == 5  # the recipe itself never changes
@@ -48,6 +50,7 @@ def test_lr_auto_and_back() -> None:
         {"step": "lion"},
         {"epochs": -1},
         {"residual": "perhaps"},
+        {"average": 2},
     ],
 )
 def test_unknown_names_and_impossible_values_are_refused(wrong) -> None:

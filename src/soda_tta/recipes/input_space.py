@@ -50,6 +50,7 @@ class InputSpace(Procedure):
     tau: float = 0.9
     rho: float = 0.9
     alpha: float = 1e-4
+    average: bool = False  # as in a Recipe
 
     def __post_init__(self) -> None:
         super().__post_init__()

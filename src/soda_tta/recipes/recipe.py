@@ -32,6 +32,7 @@ class Recipe:
     learning_rates: tuple[float, ...] = ()  # more than one: chosen without labels while learning
     epochs: int = 0
     batch: int = 256
+    average: bool = False  # answer with the mean of the model's answers to the image and to the adapted image
 
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.batch < 1:
@@ -65,8 +66,8 @@ class Recipe:
         return replace(self, learning_rates=(), step=replace(self.step, lr=lr))
 
     def _with(self, name: str, value: Any) -> Recipe:
-        if name in ("epochs", "batch"):
-            return replace(self, **{name: convert(name, value, 0)})
+        if name in OWN:
+            return replace(self, **{name: convert(name, value, getattr(self, name))})
         for part in PARTS:
             current = getattr(self, part)
             if is_dataclass(current) and name in {field.name for field in fields(current)}:
@@ -77,7 +78,7 @@ class Recipe:
 
     def numbers(self) -> dict[str, Any]:
         """Every number of the recipe under the name `but` takes."""
-        flat: dict[str, Any] = {"epochs": self.epochs, "batch": self.batch}
+        flat: dict[str, Any] = {name: getattr(self, name) for name in OWN}
         for part in PARTS:
             if is_dataclass(current := getattr(self, part)):
                 flat.update(asdict(current))  # type: ignore[arg-type]
@@ -95,6 +96,7 @@ class Recipe:
         return self.search.candidates
 
 
+OWN = ("epochs", "batch", "average")  # the numbers that belong to no part
 PARTS = ("adaptor", "reliable", "objective", "search", "step")
 
 
@@ -108,6 +110,8 @@ def convert(name: str, value: Any, like: Any) -> Any:
                 value = float(value)
         except (ValueError, KeyError):
             raise RecipeError(f"{name}={value} is not a {type(like).__name__}.") from None
+    if isinstance(like, bool) and not isinstance(value, bool):
+        raise RecipeError(f"{name}={value} must be true or false.")
     if isinstance(value, float) and not math.isfinite(value):
         raise RecipeError(f"{name}={value} is not finite.")
     if isinstance(like, int) and not isinstance(like, bool):
