@@ -1,6 +1,9 @@
+import numpy as np
 import pytest
 
 from soda_tta.bench import GRIDS, SCALES, Cell, find_grid
+from soda_tta.bench.cell import chosen_images
+from soda_tta.bench.grids import OWN_PROTOCOL
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import methods
 
@@ -17,7 +20,7 @@ def test_every_cell_of_every_built_in_grid_can_be_run(name: str, scale: str) -> 
 
 def test_the_main_table_holds_every_method_on_all_19_corruptions() -> None:
     cells = find_grid("cifar10", "paper")
-    assert {cell.method for cell in cells} == set(methods()) - {"soda-auto"}
+    assert {cell.method for cell in cells} == set(methods()) - OWN_PROTOCOL
     assert len({cell.corruption for cell in cells}) == 19 and {cell.seed for cell in cells} == {0, 1, 2}
     assert {cell.images for cell in cells} == {10_000}
 
@@ -32,6 +35,78 @@ def test_a_grid_from_toml_is_every_combination(tmp_path) -> None:
     assert len(cells) == 8 and {cell.images for cell in cells} == {50}
     assert {str(cell.numbers) for cell in cells if cell.method == "soda"} == {"{'epochs': 2, 'lr': 0.1}"}
     assert not any(cell.numbers for cell in cells if cell.method == "deployed")
+
+
+def test_lists_inside_numbers_are_combined_too(tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[[cells]]\nmethod = ["soda", "deployed"]\nnumbers = { epochs = [2, 3], lr = [0.1, 0.2], q = 1 }\n'
+        '[[cells]]\nmethod = "soda-o"\nnumbers = { queue = [0, 500] }\n'
+    )
+    cells = find_grid(str(path))
+    assert [cell.method for cell in cells].count("deployed") == 1
+    assert {(c.numbers["epochs"], c.numbers["lr"]) for c in cells if c.method == "soda"} == {
+        (2, 0.1),
+        (2, 0.2),
+        (3, 0.1),
+        (3, 0.2),
+    }
+    assert [c.numbers for c in cells if c.method == "soda-o"] == [{"queue": 0}, {"queue": 500}]
+
+
+# what the paper varies, and the grid that varies it: SPEC section 5
+EXPERIMENTS = [
+    ("queries", "soda", "q", {2, 5, 10, 20, 50}),
+    ("blocks", "soda", "blocks", {0, 1, 2, 3}),
+    ("blocks", "soda-r", "blocks", {0, 1, 2, 3}),
+    ("online-epochs", "soda-o", "epochs", {5, 10, 30, 50, 100, 150}),
+    ("online-batch", "soda-o", "arrival", {32, 64, 128, 256}),
+    ("online-queue", "soda-o", "queue", {500, 1000, 2000, 3000}),
+    ("optimisers", "soda-r", "step", {"sgd", "adam"}),
+    ("dropout", "soda-r", "dropout", {0.0, 0.5}),
+    ("released", "soda", "aligned", {True, False}),
+    ("average", "soda", "average", {True, False}),
+    ("convergence-300", "soda", "epochs", {300}),
+]
+
+
+@pytest.mark.parametrize(("name", "method", "number", "values"), EXPERIMENTS)
+def test_a_grid_varies_what_the_paper_varies(name: str, method: str, number: str, values: set) -> None:
+    cells = [cell for cell in find_grid(name, "paper") if cell.method == method]
+    assert {cell.numbers[number] for cell in cells} == values
+    if name != "average" and number != "epochs":
+        assert {cell.data for cell in cells} == {"cifar10", "cifar100"} and len({c.corruption for c in cells}) == 19
+
+
+def test_the_papers_grid_of_thresholds_and_numbers_of_points() -> None:
+    cells = find_grid("selection", "paper")
+    assert len({(c.numbers["tau"], c.numbers["rho"], c.numbers["alpha"]) for c in cells}) == 9 * 5 * 3
+    assert {cell.images for cell in find_grid("points", "paper")} == {50, 100, 500, 1000, 5000, 10_000}
+    (full,) = find_grid("full-scale")
+    assert full.images == 10_000 and full.numbers == {}  # soda's own 150 epochs and lr
+
+
+def test_small_scales_keep_lr_times_steps_where_no_lr_can_be_chosen() -> None:
+    desk = {cell.method: cell.numbers for cell in find_grid("cifar10", "desk")}
+    assert desk["soda"]["lr"] == desk["soda-fo"]["lr"] == "auto"
+    assert desk["soda-o"]["lr"] == 0.02  # 4 batches arrive where the paper has 79
+    assert desk["da-pgd"]["lr"] == 0.005 and desk["da-zoo-input"]["lr"] == 0.1
+    assert all("lr" not in cell.numbers for cell in find_grid("cifar10", "paper"))
+
+
+def test_a_cell_takes_an_own_onnx_file_but_not_for_a_white_box_method(tmp_path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"")
+    Cell(method="soda", model=str(tmp_path / "model.onnx")).check()
+    with pytest.raises(RecipeError, match="an ONNX file does not offer"):
+        Cell(method="bn", model=str(tmp_path / "model.onnx")).check()
+    with pytest.raises(RecipeError, match="there is no model"):
+        Cell(method="soda", model=str(tmp_path / "absent.onnx")).check()
+
+
+def test_images_sorted_by_class_are_taken_from_everywhere() -> None:
+    assert chosen_images(np.array([2, 0, 1, 0]), 2) == slice(0, 2)
+    assert chosen_images(np.repeat([0, 1, 2], 10), 3).tolist() == [0, 14, 29]
+    assert chosen_images(np.repeat([0, 1, 2], 10), 30) == slice(0, 30)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Experiments: a grid of cells, a results store, tables."""
 
 from soda_tta.bench.cell import Cell, run_cell
-from soda_tta.bench.grids import GRIDS, SCALES, find_grid
+from soda_tta.bench.grids import GRIDS, find_grid
 from soda_tta.bench.runner import run_grid
+from soda_tta.bench.scales import SCALES
 from soda_tta.bench.store import Store
 from soda_tta.bench.tables import make_table, render
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
+import warnings
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,16 @@ import numpy as np
 from soda_tta import zoo
 from soda_tta.adaptation import adapt
 from soda_tta.atomic import write_text
+from soda_tta.box import Box, load_box
 from soda_tta.data import load_dataset
+from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.data.dataset import Dataset
-from soda_tta.errors import RecipeError
+from soda_tta.errors import RecipeError, RunError
 from soda_tta.events import Epoch, Event
 from soda_tta.plan import plan_run
 from soda_tta.recipes import find_method
+from soda_tta.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CLEAN = "clean"
@@ -31,11 +36,11 @@ class Cell:
     """What is run. Two cells with the same content are the same cell, whichever grid names them."""
 
     method: str
-    data: str = "cifar10"  # a name or path `load_dataset` knows
-    model: str = "cifar10_resnet20"  # of the zoo
+    data: str = "cifar10"  # a name or path `load_dataset` knows, or "name/domain"
+    model: str = "cifar10_resnet20"  # of the zoo, or the path of an ONNX file
     corruption: str = "gaussian_noise"  # or "clean"
     severity: int = 5
-    images: int = 500  # the first so many of the test set
+    images: int = 500  # the first so many of the test set; of one sorted by class, so many from all of it
     seed: int = 0
     budget: float | None = None
     curve: int = 0  # measure accuracy every so many epochs, on a handle of its own that nobody pays for
@@ -51,11 +56,27 @@ class Cell:
             raise RecipeError(f"there is no corruption {self.corruption!r}; choose clean, {', '.join(CORRUPTIONS)}.")
         if self.severity not in SEVERITIES:
             raise RecipeError(f"there is no severity {self.severity}; choose one of {SEVERITIES}.")
-        if self.model not in zoo.ENTRIES:
-            raise RecipeError(f"there is no model {self.model!r}; choose one of {', '.join(zoo.ENTRIES)}.")
+        self._check_model()
         if self.images < 1:
             raise RecipeError(f"a cell of {self.images} images measures nothing.")
         plan_run(find_method(self.method).but(**self.numbers), self.images, self.budget)
+
+    def _check_model(self) -> None:
+        needs = find_method(self.method).needs
+        if self.model in zoo.ENTRIES:
+            return
+        if not self.model.endswith(".onnx") or not Path(self.model).is_file():
+            known = ", ".join(zoo.ENTRIES)
+            raise RecipeError(f"there is no model {self.model!r}; choose one of {known}, or the path of an .onnx file.")
+        if needs != "probabilities":
+            raise RecipeError(f"{self.method} needs {needs}, which an ONNX file does not offer; leave it out.")
+
+    def box(self, kind: str | None = None) -> Box:
+        """The deployed model: white only if the method needs it. One thread, for cells run beside each other."""
+        if self.model not in zoo.ENTRIES:
+            return load_box(self.model, threads=1)
+        white = find_method(self.method).needs != "probabilities"
+        return zoo.deployed(self.model, kind or ("module" if white else "onnx"), threads=1)
 
     @staticmethod
     def from_facts(facts: dict[str, Any]) -> Cell:
@@ -72,20 +93,17 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     """Run a cell and measure it. With `working`, a killed cell continues where it was."""
     images = cell_images(cell)
     assert images.labels is not None
-    kind = "onnx" if find_method(cell.method).needs == "probabilities" else "module"
-    curve = Curve(cell, images, working.with_suffix(".curve") if working else None)
     began = time.perf_counter()
-    run = adapt(
-        images,
-        zoo.deployed(cell.model, kind, threads=1),
-        cell.method,
-        cell.budget,
-        cell.seed,
-        out=working,
-        resume=working is not None and (working / "run.json").exists(),
-        listener=curve,
-        **cell.numbers,
-    )
+    try:
+        run, curve = start_cell(cell, images, working)
+    except RunError as error:
+        if working is None or not (working / "run.json").exists():
+            raise
+        # its name is the hash of the cell, so another run in it is this cell under other code
+        warnings.warn(f"a half-done cell is begun again: {error}", stacklevel=2)
+        shutil.rmtree(working)
+        working.with_suffix(".curve").unlink(missing_ok=True)
+        run, curve = start_cell(cell, images, working)
     return {
         "before": accuracy(run.before, images.labels),
         "after": accuracy(run.probabilities, images.labels),
@@ -98,13 +116,37 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     }
 
 
+def start_cell(cell: Cell, images: Dataset, working: Path | None) -> tuple[Run, Curve]:
+    curve = Curve(cell, images, working.with_suffix(".curve") if working else None)
+    resume = working is not None and (working / "run.json").exists()
+    method, budget, seed = cell.method, cell.budget, cell.seed
+    run = adapt(images, cell.box(), method, budget, seed, out=working, resume=resume, listener=curve, **cell.numbers)
+    return run, curve
+
+
 def cell_images(cell: Cell) -> Dataset:
-    clean = load_dataset(cell.data).subset(slice(0, cell.images))
+    everything = open_data(cell.data)
+    if everything.labels is None:
+        raise RecipeError(f"{cell.data} has no labels; the bench needs them to measure.")
+    clean = everything.subset(chosen_images(everything.labels, cell.images))
     if cell.corruption == CLEAN:
         return clean
     from soda_tta.data import Corrupted
 
     return Corrupted(clean, cell.corruption, cell.severity, seed=0)
+
+
+def open_data(data: str) -> Dataset:
+    name, _, domain = data.partition("/")
+    return load_dataset(name, domain=domain) if domain and spelled(name) else load_dataset(data)
+
+
+def chosen_images(labels: Array, count: int) -> Array | slice:
+    """The first so many; of images that lie class by class, so many from everywhere."""
+    if count < len(labels) and (np.diff(labels) >= 0).all():
+        places: Array = np.linspace(0, len(labels) - 1, count).round().astype(int)
+        return places
+    return slice(0, count)
 
 
 def accuracy(probabilities: Array, labels: Array) -> float:
@@ -120,7 +162,7 @@ class Curve:
 
     def __init__(self, cell: Cell, images: Dataset, path: Path | None) -> None:
         self.every, self.images, self.path = cell.curve, images, path
-        self.free = zoo.deployed(cell.model, threads=1) if cell.curve else None
+        self.free = cell.box("onnx") if cell.curve else None
         lines = path.read_text().splitlines() if path and path.exists() else []
         self.points: list[dict[str, float]] = [json.loads(line) for line in lines]
 

@@ -1,141 +1,188 @@
-"""Experiments by name, each at two scales: the paper's, and one that two cores finish; and grids from TOML files."""
+"""The experiments of the paper and ours by name, each at every scale."""
 
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from soda_tta.bench.cell import Cell
+from soda_tta.bench.cell import CLEAN, Cell
+from soda_tta.bench.grid_files import grid_from_toml
+from soda_tta.bench.scales import FIVE, PAIR, SCALES, Scale
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.errors import RecipeError
-from soda_tta.recipes import Procedure, methods
+from soda_tta.recipes import methods
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-PAIR = ("gaussian_noise", "contrast")  # ablations are shown on one noise and one tone corruption
-SHARES = [0.5, 0.7, 0.9]
-FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
+OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
+COUNTS = (50, 100, 500, 1000, 5000, 10_000)
+ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
-@dataclass(frozen=True)
-class Scale:
-    """How large. With fewer images there are fewer steps, so a desk run chooses its learning rate, without labels."""
-
-    images: int
-    epochs: int
-    seeds: int
-    lr: str | None  # None: the paper's own
-
-    def numbers(self, method: str, **more: Any) -> dict[str, Any]:
-        """What to change in a method for this scale."""
-        known = methods()[method].numbers()
-        changes: dict[str, Any] = {"epochs": self.epochs} if known["epochs"] > 10 else {}
-        if self.lr is not None and method in ZEROTH_ORDER and "lr" not in more:
-            changes["lr"] = self.lr
-        return {**changes, **more}
-
-
-ZEROTH_ORDER = {"soda", "da-pl", "da-direct"}  # their lr may be chosen; a stream cannot be run twice
-SCALES = {"paper": Scale(10_000, 150, 3, None), "desk": Scale(500, 30, 1, "auto"), "tiny": Scale(128, 3, 1, "auto")}
-
-
-# The paper's numbers that belong to a data set and not to the method.
-OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
-    ("cifar100", "soda"): {"q": 10},
-    ("cifar100", "soda-r"): {"beta": 0.01},
-}
-
-
-def main_table(scale: Scale, data: str, names: list[str]) -> list[Cell]:
-    model, size = f"{data}_resnet20", scale.images
-    numbers = {name: scale.numbers(name, **OF_THE_DATA.get((data, name), {})) for name in names}
+def cells(scale: Scale, names: Iterable[str], corruptions: Iterable[str], data: str, **facts: Any) -> list[Cell]:
+    """Methods on the corruptions of one data set, with every seed of the scale."""
+    facts = {"data": data, "model": f"{data}_resnet20", "images": scale.images, **facts}
     return [
-        Cell(method=m, data=data, model=model, corruption=c, images=size, seed=s, numbers=numbers[m])
-        for c, m, s in itertools.product(CORRUPTIONS, names, range(scale.seeds))
+        Cell(method=name, corruption=c, seed=seed, numbers=scale.numbers(name, data), **facts)
+        for c, name, seed in itertools.product(corruptions, names, range(scale.seeds))
     ]
 
 
 def ablation(
-    method: str, scale: Scale, corruptions: tuple[str, ...] = PAIR, curve: int = 0, **choices: list[Any]
+    scale: Scale, method: str, corruptions: Sequence[str] | None = None, curve: int = 0, **choices: Any
 ) -> list[Cell]:
-    """A method with every combination of some numbers."""
-    combinations = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    """A method with every combination of some of its numbers."""
+    changed = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     return [
-        Cell(
-            method=method, corruption=c, images=scale.images, seed=s, numbers=scale.numbers(method, **more), curve=curve
-        )
-        for more, c, s in itertools.product(combinations, corruptions, range(scale.seeds))
+        replace(cell, numbers=scale.numbers(method, data, **more))
+        for data in scale.sets
+        for more in changed
+        for cell in cells(scale, [method], corruptions or scale.corruptions, data, curve=curve)
     ]
 
 
-def points(scale: Scale) -> list[Cell]:
-    counts = [count for count in (50, 100, 500, 1000, 5000, 10_000) if count <= scale.images]
-    numbers = scale.numbers("soda")
-    return [Cell(method="soda", corruption=c, images=n, numbers=numbers) for c in PAIR for n in counts]
+def main_table(scale: Scale) -> list[Cell]:
+    return cells(scale, [name for name in methods() if name not in OWN_PROTOCOL], CORRUPTIONS, "cifar10")
+
+
+def imagenet(scale: Scale) -> list[Cell]:
+    """Desk: as many images and epochs as an hour allows; batches of 50, or there would be one step an epoch."""
+    names = ["deployed", "soda", "soda-r", "ma-so", "bn", "tent"]
+    if scale.own_lr:
+        return cells(replace(scale, images=50_000), names, CORRUPTIONS, "imagenet", model="imagenet_resnet50")
+    small = replace(scale, images=min(scale.images, 200), epochs=min(scale.epochs, 15))
+    rows = [
+        cell
+        for model, some in (("imagenet_efficientnet_lite0", names), ("imagenet_resnet50", names[:2]))
+        for cell in cells(small, some, PAIR, "imagenet", model=model)
+    ]
+    learning = {"soda", "soda-r", "ma-so"}
+    return [
+        replace(c, data="imagenet-1000", numbers={**c.numbers, "batch": 50} if c.method in learning else c.numbers)
+        for c in rows
+    ]
+
+
+def office_home(scale: Scale) -> list[Cell]:
+    """Their protocol on PACS, from photographs to sketches and cartoons, with as many steps an epoch as 210 allow."""
+    steps: dict[str, Any] = {} if scale.own_lr else {"epochs": scale.epochs, "warmup": max(1, scale.epochs // 6)}
+    steps |= {"batch": 53} | ({} if scale.own_lr else {"lr": 0.01})
+    facts: dict[str, Any] = {"model": "pacs_photo_lite0", "corruption": CLEAN, "images": min(scale.images, 210)}
+    learned = ("soda-office-home", "soda-r-office-home")
+    return [
+        Cell(method=m, data=f"pacs/{domain}", seed=s, numbers=steps if m in learned else {}, **facts)
+        for domain, m, s in itertools.product(("sketch", "cartoon"), ("deployed", *learned), range(scale.seeds))
+    ]
 
 
 def yardstick(scale: Scale) -> list[Cell]:
     """The paper's own budget on 1,000 images, with its lr and with the one chosen without labels."""
     del scale  # the budget is the point
-    cells = [Cell(method="soda", corruption=c, images=1000, curve=15) for c in FIVE]
-    return cells + [Cell(method="soda-auto", corruption=c, images=1000, curve=15) for c in FIVE]
+    return [Cell(method=m, corruption=c, images=1000, curve=15) for m in ("soda", "soda-auto") for c in FIVE]
 
 
-GRIDS: dict[str, tuple[str, Callable[[Scale], list[Cell]]]] = {
-    "cifar10": (
-        "every method on the 19 corruptions of CIFAR-10-C (the main table)",
-        lambda s: main_table(s, "cifar10", [name for name in methods() if name != "soda-auto"]),
-    ),
+def selection(scale: Scale) -> list[Cell]:
+    tau = [round(0.1 * step, 1) for step in range(1, 10)] if scale.own_lr else ODD[::2]
+    rho, one = ODD if scale.own_lr else ODD[::2], replace(scale, sets=("cifar10",))
+    return ablation(one, "soda", PAIR[:1], tau=tau, rho=rho, alpha=[1e-4, 1e-3, 1e-2])
+
+
+def regularisation(scale: Scale) -> list[Cell]:
+    return [
+        cell
+        for data, beta in zip(scale.sets, (0.005, 0.01), strict=False)
+        for method in ("soda", "soda-r")
+        for cell in ablation(replace(scale, sets=(data,)), method, beta=[0.0, beta])
+    ]
+
+
+def convergence(scale: Scale, names: Sequence[str], times: int = 1) -> list[Cell]:
+    """Gaussian noise, measured about thirty times on the way."""
+    longer = replace(scale, epochs=times * scale.epochs)
+    one = PAIR[:1]
+    return [c for name in names for c in ablation(longer, name, one, curve=max(1, longer.epochs // 30))]
+
+
+def online(scale: Scale, **choices: Any) -> list[Cell]:
+    return ablation(scale, "soda-o", **choices)
+
+
+Grid = tuple[str, Callable[[Scale], list[Cell]]]
+GRIDS: dict[str, Grid] = {
+    "cifar10": ("every method on the 19 corruptions of CIFAR-10-C (the main table)", main_table),
     "cifar100": (
         "CIFAR-100-C: deployed, soda, soda-r, ma-so, bn, tent",
-        lambda s: main_table(s, "cifar100", ["deployed", "soda", "soda-r", "ma-so", "bn", "tent"]),
+        lambda s: cells(s, ["deployed", "soda", "soda-r", "ma-so", "bn", "tent"], CORRUPTIONS, "cifar100"),
     ),
+    "imagenet": ("ImageNet-C: gaussian noise and contrast on a desk, all 19 in the paper's size", imagenet),
     "small": (
         "a taste of the main table: four methods, five corruptions (make bench)",
-        lambda s: [
-            Cell(method=m, corruption=c, images=s.images, numbers=s.numbers(m))
-            for c, m in itertools.product(FIVE, ("deployed", "soda", "soda-fo", "bn"))
-        ],
+        lambda s: cells(replace(s, seeds=1), ("deployed", "soda", "soda-fo", "bn"), FIVE, "cifar10"),
     ),
     "yardstick": ("soda at the paper's 900 queries an image, 1,000 images", yardstick),
-    "queries": ("number of directions q", lambda s: ablation("soda", s, q=[2, 5, 10, 20, 50])),
+    "full-scale": (
+        "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
+        lambda s: [Cell(method="soda", images=10_000, curve=15)],
+    ),
+    "queries": (
+        "number of directions q, and the true gradient",
+        lambda s: [*ablation(s, "soda", q=[2, 5, 10, 20, 50]), *ablation(s, "soda-fo")],
+    ),
     "blocks": (
         "residual blocks, soda and soda-r",
+        lambda s: [cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[0, 1, 2, 3])],
+    ),
+    "points": (
+        "number of test images",
         lambda s: [
-            *ablation("soda", s, blocks=[0, 1, 2, 3]),
-            *ablation("soda-r", s, blocks=[0, 1, 2, 3]),
+            cell
+            for count in COUNTS
+            if count <= 10 * s.images
+            for cell in ablation(replace(s, images=count, sets=("cifar10",)), "soda")
         ],
     ),
-    "points": ("number of test images", points),
-    "selection": (
-        "tau x rho x alpha",
-        lambda s: ablation("soda", s, PAIR[:1], tau=SHARES, rho=SHARES, alpha=[1e-4, 1e-2, 1.0]),
+    "online-epochs": (
+        "soda-o: epochs a batch of 256",
+        lambda s: online(s, arrival=[256], epochs=[5, 10, 30, 50, 100, 150]),
     ),
-    "alpha": ("does the cross-entropy term matter?", lambda s: ablation("soda", s, alpha=[0.0, 1e-4, 1e-2, 1.0])),
-    "sigma": ("directions as in the released code or as printed", lambda s: ablation("soda", s, sigma=[0.1, 1.0])),
-    "regularisation": (
-        "perturbation norm on and off",
+    "online-batch": ("soda-o: images a batch", lambda s: online(s, arrival=[32, 64, 128, 256])),
+    "online-queue": ("soda-o: images in the queue", lambda s: online(s, queue=[500, 1000, 2000, 3000])),
+    "selection": ("tau x rho x alpha, gaussian noise", selection),
+    "alpha": ("does the cross-entropy term matter?", lambda s: ablation(s, "soda", alpha=[0.0, 1e-4, 1e-2, 1.0])),
+    "sigma": ("directions as in the released code or as printed", lambda s: ablation(s, "soda", sigma=[0.1, 1.0])),
+    "released": (
+        "labels in their place, or misaligned as in the released code",
+        lambda s: ablation(s, "soda", alpha=[1e-4, 1.0], aligned=[True, False]),
+    ),
+    "average": (
+        "answer with the adapted image, or with the mean of both answers",
         lambda s: [
-            *ablation("soda", s, beta=[0.0, 0.005]),
-            *ablation("soda-r", s, beta=[0.0, 0.005]),
+            cell
+            for method in ("soda", "soda-r", "da-pl")
+            for cell in ablation(replace(s, sets=("cifar10",)), method, average=[False, True])
         ],
     ),
+    "regularisation": ("perturbation norm on and off", regularisation),
     "optimisers": (
         "SGD and Adam",
         lambda s: [
-            *ablation("soda", s, step=["sgd", "adam"]),
-            *ablation("soda-r", s, step=["sgd", "adam"]),
+            *ablation(s, "soda", step=["sgd", "adam"]),
+            *ablation(s, "soda-r", step=["sgd", "adam"], lr=[1e-3 if s.own_lr else "auto"]),
         ],
     ),
-    "dropout": ("dropout on and off, soda-r", lambda s: ablation("soda-r", s, dropout=[0.0, 0.5])),
-    "convergence": ("accuracy against queries", lambda s: ablation("soda", s, FIVE, curve=max(1, s.epochs // 10))),
+    "dropout": (
+        "dropout on and off, both with two residual blocks",
+        lambda s: [
+            cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[2], dropout=[0.0, 0.5])
+        ],
+    ),
+    "convergence": (
+        "accuracy while learning: soda, soda-fo, soda-r",
+        lambda s: convergence(s, ("soda", "soda-fo", "soda-r")),
+    ),
+    "convergence-300": ("the same for twice the epochs, soda", lambda s: convergence(s, ("soda",), times=2)),
+    "office-home": ("the paper's Office-Home protocol on PACS, photographs to sketches and cartoons", office_home),
 }
 
 
@@ -147,31 +194,4 @@ def find_grid(name: str, scale: str = "desk") -> list[Cell]:
         return grid_from_toml(Path(name))
     if name not in GRIDS:
         raise RecipeError(f"there is no grid {name!r}; choose one of {', '.join(GRIDS)}, or a .toml file.")
-    return GRIDS[name][1](SCALES[scale])
-
-
-def grid_from_toml(path: Path) -> list[Cell]:
-    """Every combination of what each [[cells]] table lists: a value may be one or a list; `numbers` is a table.
-
-    [[cells]]
-    method = ["soda", "deployed"]
-    corruption = ["fog", "contrast"]
-    images = 200
-    numbers = { epochs = 10, lr = 0.02 }
-    """
-    try:
-        tables = tomllib.loads(path.read_text())["cells"]
-    except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise RecipeError(f"{path} is no grid: it needs [[cells]] tables ({type(error).__name__}: {error}).") from error
-    cells = []
-    for table in tables:
-        numbers = table.pop("numbers", {})
-        if any(isinstance(value, list) for value in numbers.values()):
-            raise RecipeError(f"{path}: a list inside numbers is not taken; write one [[cells]] table a value.")
-        lists = {name: value if isinstance(value, list) else [value] for name, value in table.items()}
-        for values in itertools.product(*lists.values()):
-            facts = dict(zip(lists, values, strict=True))
-            known = methods().get(facts.get("method", ""))
-            fitting = {} if isinstance(known, Procedure) or known is None or not known.epochs else numbers
-            cells.append(Cell.from_facts({**facts, "numbers": fitting}))
-    return cells
+    return list({cell.key: cell for cell in GRIDS[name][1](SCALES[scale])}.values())

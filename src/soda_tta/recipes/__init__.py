@@ -10,6 +10,7 @@ from soda_tta.recipes.dine import dine
 from soda_tta.recipes.input_space import da_pgd, da_zoo_input
 from soda_tta.recipes.model_adaptation import ma_so
 from soda_tta.recipes.neighbours import lame
+from soda_tta.recipes.office_home import soda_office_home, soda_r_office_home
 from soda_tta.recipes.online import soda_o
 from soda_tta.recipes.procedure import Given, Procedure
 from soda_tta.recipes.pseudo_labels import da_direct, da_pl
@@ -25,7 +26,7 @@ def methods() -> dict[str, Method]:
     """Every method by name."""
     known: tuple[Method, ...] = (
         *(deployed, soda, soda_auto, soda_o, da_pl, da_direct, da_pgd, da_zoo_input, dine, beta, lame),
-        *(soda_fo, soda_r, ma_so, bn, tent),
+        *(soda_fo, soda_r, ma_so, bn, tent, soda_office_home, soda_r_office_home),
     )
     return {method.name: method for method in known}
 

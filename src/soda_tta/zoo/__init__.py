@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import nn
@@ -13,6 +13,9 @@ from soda_tta.box import Box, Input, ModuleBox, OnnxBox
 from soda_tta.data.home import cache_home, data_file
 from soda_tta.errors import SodaError
 from soda_tta.onnx_files import export_onnx
+from soda_tta.zoo.lite import INPUT as LITE
+from soda_tta.zoo.lite import efficientnet_lite0, weights_path
+from soda_tta.zoo.pacs import head_path, pacs_classifier
 from soda_tta.zoo.resnet import cifar_resnet, imagenet_resnet50
 
 __all__ = ["ENTRIES", "Entry", "deployed", "module", "onnx_path"]
@@ -24,19 +27,37 @@ IMAGENET = Input(size=(224, 224), channels="BGR", pixel_range=255.0, mean=(103.9
 
 @dataclass(frozen=True)
 class Entry:
-    """A network, its weights file in the data home, and the images it was trained for."""
+    """A network with its trained weights, the file they come from, and the images it was trained for."""
 
-    build: Callable[[], nn.Module]
-    weights: str
+    load: Callable[[], nn.Module]
+    weights: Callable[[], Path]
     input: Input
 
 
+def of_the_data_home(build: Callable[[], nn.Module], name: str, input: Input) -> Entry:
+    """A network of our own code, its weights in the data home."""
+    weights = f"models/{name}.safetensors"
+
+    def load() -> nn.Module:
+        from safetensors.torch import load_file
+
+        network = build()
+        network.load_state_dict({key: value.float() for key, value in load_file(data_file(weights)).items()})
+        return network
+
+    return Entry(load, lambda: data_file(weights), input)
+
+
 ENTRIES = {
-    "cifar10_resnet20": Entry(lambda: cifar_resnet(3, 10), "models/cifar10_resnet20.safetensors", CIFAR10),
-    "cifar10_resnet32": Entry(lambda: cifar_resnet(5, 10), "models/cifar10_resnet32.safetensors", CIFAR10),
-    "cifar100_resnet20": Entry(lambda: cifar_resnet(3, 100), "models/cifar100_resnet20.safetensors", CIFAR100),
-    "cifar100_resnet32": Entry(lambda: cifar_resnet(5, 100), "models/cifar100_resnet32.safetensors", CIFAR100),
-    "imagenet_resnet50": Entry(imagenet_resnet50, "models/imagenet_resnet50.fp16.safetensors", IMAGENET),
+    "cifar10_resnet20": of_the_data_home(lambda: cifar_resnet(3, 10), "cifar10_resnet20", CIFAR10),
+    "cifar10_resnet32": of_the_data_home(lambda: cifar_resnet(5, 10), "cifar10_resnet32", CIFAR10),
+    "cifar100_resnet20": of_the_data_home(lambda: cifar_resnet(3, 100), "cifar100_resnet20", CIFAR100),
+    "cifar100_resnet32": of_the_data_home(lambda: cifar_resnet(5, 100), "cifar100_resnet32", CIFAR100),
+    "imagenet_resnet50": of_the_data_home(imagenet_resnet50, "imagenet_resnet50.fp16", IMAGENET),
+    "imagenet_efficientnet_lite0": Entry(efficientnet_lite0, weights_path, replace(LITE, size=(224, 224))),
+    "pacs_photo_lite0": Entry(
+        lambda: pacs_classifier("photo"), lambda: head_path("photo"), replace(LITE, size=(227, 227))
+    ),
 }
 
 
@@ -48,18 +69,13 @@ def find(name: str) -> Entry:
 
 def module(name: str) -> nn.Module:
     """The network with its trained weights, in evaluation mode; returns logits of normalised images."""
-    from safetensors.torch import load_file
-
-    entry = find(name)
-    network = entry.build()
-    network.load_state_dict({key: value.float() for key, value in load_file(data_file(entry.weights)).items()})
-    return network.eval()
+    return find(name).load().eval()
 
 
 def onnx_path(name: str) -> Path:
     """The network as an ONNX file that returns probabilities; made once and kept in the user's cache."""
     entry = find(name)
-    digest = hashlib.sha256(data_file(entry.weights).read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256(entry.weights().read_bytes()).hexdigest()[:12]
     path = cache_home() / f"{name}-{digest}.onnx"
     if not path.exists():
         network = nn.Sequential(module(name), nn.Softmax(dim=1))

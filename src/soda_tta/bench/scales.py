@@ -1,0 +1,68 @@
+"""How large an experiment is, and what that asks of each method's numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from soda_tta.adaptation import PAPER_STEPS
+from soda_tta.data.corruptions import CORRUPTIONS
+from soda_tta.recipes import methods
+
+PAIR = ("gaussian_noise", "contrast")  # where time is short, ablations are shown on one noise and one tone corruption
+FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
+CHOSEN = {"soda", "soda-fo", "da-pl", "da-direct"}  # recipes whose lr can be chosen without labels
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Images, epochs and seeds; `sets` and `corruptions` are what an ablation runs over.
+
+    With fewer images there are fewer steps, in which the paper's lr hardly moves anything. A small scale therefore
+    chooses the lr without labels; where a method cannot (a stream is not run twice), it keeps lr x steps as in the
+    paper, up to 0.1.
+    """
+
+    images: int
+    epochs: int
+    seeds: int
+    own_lr: bool  # the paper's own lr
+    sets: tuple[str, ...] = ("cifar10",)
+    corruptions: tuple[str, ...] = PAIR
+
+    def numbers(self, method: str, data: str = "cifar10", **more: Any) -> dict[str, Any]:
+        """What to change in a method for this scale and this data set; `more` goes first."""
+        known = methods()[method].numbers()
+        changes: dict[str, Any] = {"epochs": self.epochs} if known["epochs"] > 10 else {}
+        if not self.own_lr and method in CHOSEN:
+            changes["lr"] = "auto"
+        if not self.own_lr and (fewer := self.fewer_steps(method)):
+            changes["lr"] = float(f"{min(0.1, known['lr'] * fewer):.1g}")
+        return {**changes, **OF_THE_DATA.get((data, method), {}), **more}
+
+    def fewer_steps(self, method: str) -> float | None:
+        """How many times fewer steps than in the paper are made by a method that cannot choose its lr."""
+        if method == "da-zoo-input":
+            return PAPER_STEPS / (self.epochs * math.ceil(self.images / 256))
+        if method == "da-pgd":  # an image moves once an epoch
+            return 150 / self.epochs
+        if method == "soda-o":  # an adaptor moves with every batch that arrives
+            return math.ceil(10_000 / 128) / math.ceil(self.images / 128)
+        return None
+
+
+SCALES = {
+    "paper": Scale(10_000, 150, 3, True, ("cifar10", "cifar100"), tuple(CORRUPTIONS)),
+    "desk": Scale(500, 30, 1, False),
+    "tiny": Scale(128, 3, 1, False),
+}
+
+# The paper's numbers that belong to a data set and not to the method.
+OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
+    ("cifar100", "soda"): {"q": 10},
+    ("cifar100", "soda-r"): {"beta": 0.01},
+    ("imagenet", "soda"): {"tau": 0.1},
+    ("imagenet", "soda-r"): {"tau": 0.1, "blocks": 1, "pairs": 1},
+    ("imagenet", "ma-so"): {"tau": 0.1},
+}
