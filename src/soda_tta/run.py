@@ -99,6 +99,12 @@ class Run:
         write_text(folder / "run.json", json.dumps(self.summary(), indent=2) + "\n")
         return folder
 
+    def report(self, path: str | Path, **options: Any) -> Path:
+        """Write one self-contained HTML page; `images`, `labels`, `classes` and `price` are those of `write_report`."""
+        from soda_tta.report import write_report
+
+        return write_report(self, path, **options).path
+
     @staticmethod
     def load(folder: str | Path) -> Run:
         """Read a saved run back."""

@@ -1,31 +1,47 @@
-"""A progress bar on standard error, for work that is counted in images or in bytes."""
+"""Progress on standard error: a line that vanishes when the work is done."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class Bar:
-    """Silent when standard error is not a terminal, or when asked to be quiet."""
+class Live:
+    """A bar with what stands beside it. Silent when standard error is not a terminal, or when asked to be quiet.
 
-    def __init__(self, what: str, total: int | None = None, *, in_bytes: bool = False, quiet: bool = False) -> None:
+    Colours follow the terminal and NO_COLOR.
+    """
+
+    def __init__(self, *beside: ProgressColumn, quiet: bool = False) -> None:
         self.console = Console(stderr=True, highlight=False)
         self.quiet = quiet
-        self.progress = Progress(
-            TextColumn("{task.description}"),
+        self.progress = TwoLines(
+            TextColumn("{task.description:<12}"),
             BarColumn(bar_width=24),
-            DownloadColumn() if in_bytes else MofNCompleteColumn(),
+            *beside,
             TimeRemainingColumn(compact=True),
             console=self.console,
             transient=True,
             disable=quiet or not self.console.is_terminal,
         )
-        self.task = self.progress.add_task(what, total=total)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         self.progress.start()
         return self
 
@@ -34,12 +50,33 @@ class Bar:
     ) -> None:
         self.progress.stop()
 
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            self.console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
+
+
+class TwoLines(Progress):
+    """A bar, and a second line below it where there is more to tell than fits beside."""
+
+    def __init__(self, *columns: ProgressColumn, **options: Any) -> None:
+        self.second = ""
+        super().__init__(*columns, **options)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        if self.second:
+            yield Text(self.second, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+class Bar(Live):
+    """For work that is counted in images or in bytes."""
+
+    def __init__(self, what: str, total: int | None = None, *, in_bytes: bool = False, quiet: bool = False) -> None:
+        super().__init__(DownloadColumn() if in_bytes else MofNCompleteColumn(), quiet=quiet)
+        self.task = self.progress.add_task(what, total=total)
+
     def advance(self, count: int) -> None:
         self.progress.advance(self.task, count)
 
     def reach(self, done: int, total: int | None) -> None:
         self.progress.update(self.task, completed=done, total=total)
-
-    def say(self, text: str) -> None:
-        if not self.quiet:
-            self.console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)

@@ -1,13 +1,13 @@
-"""What a person sees in the terminal. Progress goes to standard error, results to standard output."""
+"""What a person sees while a run works. Progress goes to standard error, results to standard output."""
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import TaskID, TextColumn
 
+from soda_tta.cli.bar import Live
+from soda_tta.cli.blocks import sparkline
 from soda_tta.events import Answered, Event, Notice, Planned, Step
 
 if TYPE_CHECKING:
@@ -21,57 +21,41 @@ PHASES = {
     "probe": "learning",
     "serve": "answering",
 }
+KEPT = 400  # steps of which the course is drawn
 
 
-class Display:
-    """A live bar over the queries of a run; silent when standard error is not a terminal, but for notices."""
+class Display(Live):
+    """A live bar over the queries of a run, the course of the objective below; without a terminal, only notices."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self.console = Console(stderr=True, highlight=False)
-        self.progress = Progress(
-            TextColumn("{task.description:<12}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[spent]}"),
-            TextColumn("{task.fields[state]}"),
-            TimeRemainingColumn(compact=True),
-            console=self.console,
-            transient=True,
-            disable=quiet or not self.console.is_terminal,
-        )
-        self.quiet = quiet
+        super().__init__(TextColumn("{task.fields[spent]}"), quiet=quiet)
         self.task: TaskID | None = None
         self.plan: Plan | None = None
         self.ledger: Ledger | None = None
-
-    def __enter__(self) -> Display:
-        self.progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.progress.stop()
+        self.course: list[float] = []
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Notice):
-            if not self.quiet:
-                self.console.print(f"note: {event.text}", style="yellow", markup=False, soft_wrap=True)
+            self.say(event.text)
         elif isinstance(event, Planned):
             self.plan, self.ledger = event.plan, event.ledger
-            self.task = self.progress.add_task("first look", total=event.plan.total, spent="", state="")
+            self.task = self.progress.add_task("first look", total=event.plan.total, spent="")
         elif isinstance(event, Answered):
             self._show(event.purpose, f"{event.done:,}/{event.of:,} images")
         elif isinstance(event, Step):
             epochs = self.plan.epochs if self.plan else event.epoch
-            state = f"epoch {event.epoch}/{epochs}  loss {event.loss:.4f}  MI {event.mutual_information:.4f}"
-            self._show(event.purpose, state)
+            self.course = [*self.course[-KEPT:], event.mutual_information]
+            drawn = sparkline(self.course, 24, self.console.encoding)
+            state = f"epoch {event.epoch}/{epochs}  objective {event.loss:.4f}  "
+            self._show(event.purpose, f"{state}mutual information {event.mutual_information:.4f} {drawn}")
 
     def _show(self, purpose: str, state: str) -> None:
         if self.task is None or self.plan is None or self.ledger is None:
             return
         done = self.ledger.total  # also what an earlier process paid
         spent = f"{done:,} of {self.plan.limit or self.plan.total:,} queries"
-        self.progress.update(self.task, completed=done, description=PHASES[purpose], spent=spent, state=state)
+        self.progress.second = state
+        self.progress.update(self.task, completed=done, description=PHASES.get(purpose, purpose), spent=spent)
 
 
 def table(rows: list[tuple[str, Any]]) -> str:

@@ -1,0 +1,99 @@
+"""The exact commands: to make this run again, and to use what it learnt."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+from soda_tta.adaptors import Identity
+from soda_tta.recipes import methods
+from soda_tta.report.account import Account
+
+OUT_OPTIONS = ("--resume", "--json", "--dry-run")
+
+
+def reproduce(account: Account) -> str:
+    """The command that was given, if the run remembers it; else one put together from the card."""
+    given = account.card.get("command")
+    if isinstance(given, list) and given:
+        return shlex.join(["soda-tta", *(without_password(str(w)) for w in given if w not in OUT_OPTIONS)])
+    return from_card(account.card)
+
+
+def from_card(card: dict[str, Any]) -> str:
+    """The card knows every number; where the model and the images lie it does not: MODEL and IMAGES stand for them."""
+    words = ["soda-tta", "adapt", "--model", "MODEL", *stated(card.get("box", {})), "--images", "IMAGES"]
+    words += ["--method", str(card.get("method"))]
+    known = methods().get(str(card.get("method")))
+    usual = {} if known is None else known.numbers()
+    for name, value in card.get("numbers", {}).items():
+        if usual.get(name, _ABSENT) != value:
+            words += ["--set", f"{name}={value}"]
+    if card.get("budget") is not None:
+        words += ["--budget", f"{card['budget']:g}"]
+    return shlex.join([*words, "--seed", str(card.get("seed", 0)), "--out", "RUN"])
+
+
+_ABSENT = object()
+
+
+def stated(box: dict[str, Any]) -> list[str]:
+    """What the model was told to be, as options; what is usual is left out."""
+    words = ["--logits"] if box.get("logits") else []
+    given = box.get("input") or {}
+    for name, usual in (("mean", [0.0, 0.0, 0.0]), ("std", [1.0, 1.0, 1.0])):
+        if given.get(name) and list(given[name]) != usual:
+            words += [f"--{name}", ",".join(f"{number:g}" for number in given[name])]
+    if given.get("layout", "NCHW") != "NCHW":
+        words += ["--layout", given["layout"]]
+    if given.get("channels", "RGB") != "RGB":
+        words += ["--channels", given["channels"]]
+    usual_range = 255.0 if given.get("dtype") == "uint8" else 1.0
+    if given.get("pixel_range", usual_range) != usual_range:
+        words += ["--pixel-range", f"{given['pixel_range']:g}"]
+    return words
+
+
+def deploy(account: Account) -> list[tuple[str, str]]:
+    """What for, and how; nothing if the run left no adaptor."""
+    if account.adaptor is None or isinstance(account.adaptor, Identity):
+        return []
+    run = shlex.quote(str(account.folder)) if account.folder else "RUN"
+    model, size = option(account, "--model") or "MODEL", option(account, "--size")
+    resized = f" --size {size}" if size else ""
+    facts = shlex.join(stated(account.card.get("box", {})))
+    return [
+        ("Write it as an ONNX file that runs in front of the model anywhere", f"soda-tta export {run} adaptor.onnx"),
+        (
+            "Answer new images with it, one query an image",
+            f"soda-tta apply --adaptor {run} --model {shlex.quote(model)}{' ' + facts if facts else ''} "
+            f"--images NEW{resized} --out answers.csv",
+        ),
+        (
+            "In your own code, without this package",
+            'session = onnxruntime.InferenceSession("adaptor.onnx")\n'
+            "(adapted,) = session.run(None, {session.get_inputs()[0].name: images})   "
+            "# float32 (n, 3, height, width), RGB in [0, 1]",
+        ),
+    ]
+
+
+def option(account: Account, name: str) -> str | None:
+    """The value of an option of the remembered command."""
+    given = [str(word) for word in account.card.get("command") or []]
+    for place, word in enumerate(given):
+        if word == name and place + 1 < len(given):
+            return without_password(given[place + 1])
+        if word.startswith(f"{name}="):
+            return without_password(word.partition("=")[2])
+    return None
+
+
+def without_password(word: str) -> str:
+    """A page is passed on; a password in an address is not.
+
+    >>> without_password("https://me:secret@host/v2/models/cats")
+    'https://...@host/v2/models/cats'
+    """
+    return re.sub(r"(?<=://)[^/@\s]+@", "...@", word)

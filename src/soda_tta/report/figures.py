@@ -1,0 +1,133 @@
+"""The figures of a page, each a function from numbers to SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from soda_tta.events import Step
+from soda_tta.report.answers import Answers, Calibration
+from soda_tta.report.drawing import AFTER, BEFORE, INK, LINE, SERIES, STYLES, Drawing, drawing
+from soda_tta.report.response import Response
+
+Array = np.ndarray[Any, np.dtype[Any]]
+POINTS = 300  # of a curve; more are averaged, for a page is not a store of data
+CHANNELS = ("#d33", "#2a2", "#46f")
+
+
+def confidence_histogram(before: Answers, after: Answers | None) -> Markup:
+    """How sure the model is of its answers."""
+    edges = np.linspace(0, 1, 21)
+    with drawing("How sure the model is, before and after") as plot:
+        shares, _ = np.histogram(before.confidence, edges)
+        plot.axes.stairs(shares / len(before.confidence), edges, color=BEFORE, fill=True, alpha=0.35, label="before")
+        if after is not None:
+            shares, _ = np.histogram(after.confidence, edges)
+            plot.axes.stairs(shares / len(after.confidence), edges, color=AFTER, linewidth=1.8, label="after")
+        plot.axes.set(xlabel="confidence of the answer", ylabel="share of images", xlim=(0, 1))
+        plot.axes.legend(loc="upper left")
+    return plot.svg
+
+
+def reliability(before: Calibration, after: Calibration | None) -> Markup:
+    """Confidence against accuracy: on the diagonal, 80 % sure means right in 80 of 100."""
+    with drawing("Reliability: accuracy against confidence, before and after") as plot:
+        plot.axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+        for name, found, colour, marker in (("before", before, BEFORE, "o"), ("after", after, AFTER, "s")):
+            if found is None:
+                continue
+            label = f"{name}: ECE {found.error:.1%}"
+            plot.axes.plot(found.confidence, found.accuracy, color=colour, marker=marker, markersize=4, label=label)
+        plot.axes.set(xlabel="confidence of the answer", ylabel="share right", xlim=(0, 1), ylim=(0, 1))
+        plot.axes.legend(loc="upper left")
+    return plot.svg
+
+
+def tone_curve(response: Response) -> Markup:
+    """What each pixel value becomes on average."""
+    with drawing("Tone curve: what each pixel value becomes") as plot:
+        plot.axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+        for name, tone, colour, style in zip(
+            ("red", "green", "blue"), response.tone, CHANNELS, STYLES[:3], strict=True
+        ):
+            plot.axes.plot(response.level, tone, color=colour, linestyle=style, label=name)
+        plot.axes.set(xlabel="pixel value before", ylabel="mean value after", xlim=(0, 1), ylim=(0, 1))
+        plot.axes.legend(loc="upper left")
+    return plot.svg
+
+
+def frequency_response(response: Response) -> Markup:
+    """How much of a faint pattern passes, from coarse to fine."""
+    with drawing("Frequency response: how much of a pattern passes, from coarse to fine") as plot:
+        plot.axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
+        plot.axes.plot(response.frequency, response.gain, color=AFTER, marker="o", markersize=3.5)
+        low, high = min(0.0, float(response.gain.min())), max(1.3, 1.1 * float(response.gain.max()))
+        plot.axes.set(xlabel="cycles a pixel: coarse to fine", ylabel="gain", xlim=(0, 0.5), ylim=(low * 1.1, high))
+    return plot.svg
+
+
+def over_queries(histories: Sequence[tuple[str, int, list[Step]]], what: str, label: str) -> Markup:
+    """A number of every step (`loss`, `mutual_information`) against the queries spent until then."""
+    with drawing(f"{label} over queries") as plot:
+        for place, (name, first_look, steps) in enumerate(histories):
+            queries = first_look + np.cumsum([step.queries for step in steps])
+            x, y = thinned(queries, np.array([getattr(step, what) for step in steps]))
+            colour = AFTER if len(histories) == 1 else SERIES[place % len(SERIES)]
+            style = STYLES[place % len(STYLES)]
+            plot.axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < 3 else "", label=name)
+        plot.axes.set(xlabel="queries", ylabel=label)
+        thousands(plot)
+        if len(histories) > 1:
+            plot.axes.legend()
+    return plot.svg
+
+
+def thousands(plot: Drawing) -> None:
+    plot.axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
+    plot.axes.locator_params(axis="x", nbins=5)
+
+
+def thinned(x: Array, y: Array) -> tuple[Array, Array]:
+    """At most POINTS points: means of neighbours."""
+    if len(x) <= POINTS:
+        return x, y
+    edges = np.linspace(0, len(x), POINTS + 1).astype(int)[:-1]
+    counts = np.diff([*edges, len(x)])
+    return np.add.reduceat(x, edges) / counts, np.add.reduceat(y, edges) / counts
+
+
+def class_shares(before: Answers, after: Answers, names: Sequence[str], most: int = 12) -> Markup:
+    """How often each class is given, for the classes whose share moved most."""
+    count = len(before.classes)
+    shares = np.stack([before.per_class, after.per_class]) / count
+    chosen = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:most]
+    chosen = np.sort(chosen)[::-1]
+    rows = np.arange(len(chosen))
+    with drawing("How often each class is given, before and after", (4.4, 0.9 + 0.24 * len(chosen))) as plot:
+        plot.axes.hlines(rows, shares[0][chosen], shares[1][chosen], color=LINE, linewidth=2)
+        plot.axes.plot(shares[0][chosen], rows, "o", color=BEFORE, markersize=5, label="before")
+        plot.axes.plot(shares[1][chosen], rows, "s", color=AFTER, markersize=5, label="after")
+        plot.axes.set_yticks(rows, [shortened(names[index]) for index in chosen])
+        plot.axes.set(xlabel="share of the answers", xlim=(0, None), ylim=(-0.7, len(chosen) - 0.3))
+        plot.axes.legend(loc="lower right")
+    return plot.svg
+
+
+def shortened(name: str, most: int = 18) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def lines(series: dict[str, list[tuple[float, float]]], title: str, x: str, y: str) -> Markup:
+    """Several curves by name."""
+    with drawing(title, (4.4, 3.2)) as plot:
+        for place, (name, points) in enumerate(series.items()):
+            found = np.array(points)
+            colour, style = SERIES[place % len(SERIES)], STYLES[place % len(STYLES)]
+            plot.axes.plot(found[:, 0], found[:, 1], color=colour, linestyle=style, marker=".", label=name)
+        plot.axes.set(xlabel=x, ylabel=y)
+        thousands(plot)
+        plot.axes.legend(fontsize=7)
+    return plot.svg

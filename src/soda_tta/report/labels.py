@@ -1,0 +1,136 @@
+"""The true classes, for measuring only: from a file, a data set or an array; of all images or of some of them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from soda_tta.data import load_dataset
+from soda_tta.errors import ImageError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+UNKNOWN = -1
+FILE_COLUMNS, LABEL_COLUMNS = ("file", "image", "name"), ("label", "class")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """`values`: one class number an image, UNKNOWN where nobody has looked; `classes`: their names, if known."""
+
+    values: Array
+    classes: tuple[str, ...] | None = None
+
+    @property
+    def known(self) -> Array:
+        mask: Array = self.values != UNKNOWN
+        return mask
+
+
+def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None, of_the_model: int) -> Labels:
+    """Labels in the order of the run's images.
+
+    `source`: numbers; an .npy, an .npz (its `labels`), a .txt (one a line) or a .csv (`file,label`) file; or a data
+    set that `load_dataset` opens. Where files are named they are matched by name, and may be some of them only.
+    """
+    if isinstance(source, str | os.PathLike):
+        files, given, classes = _from_path(Path(source), str(source), classes)
+    else:
+        files, given = None, list(np.asarray(source).tolist())
+    numbers, classes = _as_numbers(given, classes, of_the_model)
+    values = _in_order(files, numbers, names) if files is not None else numbers
+    if len(values) != len(names):
+        raise ImageError(f"{len(values)} labels for {len(names)} images; give one an image, or a .csv of file,label.")
+    if not (values != UNKNOWN).any():
+        raise ImageError("no label belongs to an image of this run; are these the labels of other images?")
+    if values.min() < UNKNOWN or values.max() >= of_the_model:
+        worst = values.min() if values.min() < UNKNOWN else values.max()
+        raise ImageError(f"label {worst} is none of the model's classes, which run from 0 to {of_the_model - 1}.")
+    return Labels(values, None if classes is None else tuple(classes))
+
+
+def read_classes(source: Any) -> tuple[str, ...]:
+    """Names of the classes: a list, or a text file with one a line."""
+    if not isinstance(source, str | os.PathLike):
+        return tuple(str(name) for name in source)
+    try:
+        return tuple(Path(source).read_text(encoding="utf-8").splitlines())
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImageError(f"{source} cannot be read as class names, one a line: {error}") from error
+
+
+def _from_path(
+    path: Path, text: str, classes: Sequence[str] | None
+) -> tuple[list[str] | None, list[Any], Sequence[str] | None]:
+    kind = path.suffix.lower() if path.is_file() else ""
+    try:
+        if kind == ".npy":
+            return None, np.load(path, allow_pickle=False).tolist(), classes
+        if kind == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                return None, file["labels"].tolist(), classes
+        if kind == ".txt":
+            return None, path.read_text(encoding="utf-8").splitlines(), classes
+        if kind == ".csv":
+            return (*_from_csv(path), classes)
+    except ImageError:
+        raise
+    except Exception as error:  # a damaged file fails in many ways
+        raise ImageError(f"{path} cannot be read as labels: {type(error).__name__}: {error}") from error
+    dataset = load_dataset(text, classes=classes)
+    if dataset.labels is None:
+        raise ImageError(f"{text} has no labels; give class folders, or a .csv, .txt, .npy or .npz file of labels.")
+    files = [dataset.name(index) for index in range(len(dataset))]
+    numbered = all(name == str(index) for index, name in enumerate(files))  # arrays name their images by position
+    return None if numbered else files, dataset.labels.tolist(), classes or dataset.classes
+
+
+def _from_csv(path: Path) -> tuple[list[str] | None, list[Any]]:
+    with path.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
+        table = csv.DictReader(file)
+        columns = table.fieldnames or []
+        label = next((name for name in LABEL_COLUMNS if name in columns), None)
+        if label is None:
+            raise ImageError(f"{path} begins with {', '.join(columns) or 'nothing'}; it must begin with: file,label")
+        named = next((name for name in FILE_COLUMNS if name in columns), None)
+        rows = list(table)
+    return None if named is None else [row[named] for row in rows], [row[label] for row in rows]
+
+
+def _as_numbers(
+    given: list[Any], classes: Sequence[str] | None, of_the_model: int
+) -> tuple[Array, Sequence[str] | None]:
+    """Class numbers as they are; names by their place among the classes; an empty place is not known."""
+    words = [str(value).strip() for value in given]
+    if all(word.removeprefix("-").isdecimal() for word in words if word):
+        return np.array([int(word) if word else UNKNOWN for word in words], np.int64), classes
+    found = sorted({word for word in words if word})
+    if classes is None:
+        if len(found) != of_the_model:
+            raise ImageError(
+                f"the labels are names, {len(found)} different ones, and the model has {of_the_model} classes; "
+                "give the model's class names in its order (--classes FILE, one a line)."
+            )
+        classes = found
+    unknown = [word for word in found if word not in set(classes)]
+    if unknown:
+        raise ImageError(f"label {unknown[0]!r} is none of the {len(classes)} class names.")
+    places = {name: place for place, name in enumerate(classes)}
+    return np.array([places[word] if word else UNKNOWN for word in words], np.int64), classes
+
+
+def _in_order(files: list[str], numbers: Array, names: Sequence[str]) -> Array:
+    """Labels by the name of their file; by its last part where that is enough to tell them apart."""
+    whole = dict(zip(files, numbers.tolist(), strict=True))
+    values = np.array([whole.get(name, UNKNOWN) for name in names], np.int64)
+    if (values != UNKNOWN).any():
+        return values
+    short = {PurePath(file).name: label for file, label in whole.items()}
+    if len(short) == len(whole) and len({PurePath(name).name for name in names}) == len(names):
+        return np.array([short.get(PurePath(name).name, UNKNOWN) for name in names], np.int64)
+    return values
