@@ -13,7 +13,7 @@ from soda_tta.data import Images
 Array = np.ndarray[Any, np.dtype[Any]]
 PICTURES = 32  # for tone; a grating is tried on the first GRATED of them
 GRATED = 4
-LARGEST = 256  # pixels; larger images are cut to their centre
+LARGEST = 128  # pixels; larger images are cut to their centre
 AMPLITUDE = 0.02  # of a grating: five 8-bit steps, small against an image and large against rounding
 LEVELS = 32  # of the tone curve
 FREQUENCIES = 14
@@ -80,16 +80,17 @@ def draw_pictures(size: tuple[int, int]) -> Array:
 
 
 def tone_curve(pictures: Array, adapted: Array) -> tuple[Array, Array]:
-    """For each pixel value, the mean of what it becomes."""
-    tones, counts = np.full((3, LEVELS), np.nan), np.zeros(LEVELS)
+    """For each pixel value, the mean of what it becomes; values are gathered in LEVELS bins."""
+    tones, seen = np.full((3, LEVELS), np.nan), np.zeros(LEVELS)
+    totals = np.zeros(LEVELS)
     for channel in range(3):
         place = np.minimum((pictures[:, channel] * LEVELS).astype(int), LEVELS - 1).ravel()
         count = np.bincount(place, minlength=LEVELS)
         enough = count >= max(10, place.size // 2000)
         tones[channel, enough] = np.bincount(place, adapted[:, channel].ravel(), LEVELS)[enough] / count[enough]
-        counts += enough
-    seen = counts > 0
-    return ((np.arange(LEVELS) + 0.5) / LEVELS)[seen], tones[:, seen]
+        totals += np.bincount(place, pictures[:, channel].ravel(), LEVELS) * enough
+        seen += count * enough
+    return totals[seen > 0] / seen[seen > 0], tones[:, seen > 0]
 
 
 def frequency_response(adaptor: Adaptor, pictures: Array) -> tuple[Array, Array]:
@@ -111,6 +112,6 @@ def frequency_response(adaptor: Adaptor, pictures: Array) -> tuple[Array, Array]
             wave = angle + phases
             grating = (AMPLITUDE * np.cos(wave)).astype(np.float32)
             difference = adaptor(room + grating) - adaptor(room - grating)
-            both.append(float(np.mean(difference * np.cos(wave)) / AMPLITUDE))
+            both.append(float(np.mean(difference * np.cos(wave)) / (2 * AMPLITUDE * np.mean(np.cos(wave) ** 2))))
         gains.append(np.mean(both))
     return cycles / min(height, width), np.array(gains)

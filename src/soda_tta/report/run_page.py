@@ -13,7 +13,7 @@ from soda_tta.events import Step
 from soda_tta.report import figures
 from soda_tta.report.account import Account
 from soda_tta.report.answers import moved
-from soda_tta.report.commands import deploy, reproduce
+from soda_tta.report.commands import deploy, reproduce, without_password
 from soda_tta.report.findings import Findings
 from soda_tta.report.labels import Labels
 from soda_tta.report.page import render
@@ -157,13 +157,13 @@ def _confidence(found: Findings) -> list[Figure]:
 
 
 def flattened(card: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested facts as rows of a table."""
+    """Nested facts as rows of a table, without passwords."""
     rows: list[tuple[str, str]] = []
     for name, value in card.items():
         if isinstance(value, dict):
             rows += flattened(value, f"{prefix}{name}.")
         elif isinstance(value, list):
-            rows.append((prefix + name, ", ".join(map(str, value)) or "none"))
+            rows.append((prefix + name, without_password(", ".join(map(str, value)) or "none")))
         else:
-            rows.append((prefix + name, "none" if value is None else str(value)))
+            rows.append((prefix + name, "none" if value is None else without_password(str(value))))
     return rows

@@ -1,0 +1,54 @@
+"""The page of a bench store."""
+
+import pytest
+
+from soda_tta.bench import Cell, Store
+from soda_tta.errors import RunError
+from soda_tta.report import write_report
+
+from .test_pages import check_contained
+
+
+def result(before: float, after: float, curve=()) -> dict:
+    return {
+        "before": before,
+        "after": after,
+        "queries": {"select": 100},
+        "queries_an_image": 10.0,
+        "stopped": "finished",
+        "seconds": 60.0,
+        "curve": list(curve),
+        "card": {},
+    }
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    store = Store(tmp_path / "store")
+    curve = [{"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": 40.0 + e} for e in (1, 2, 3)]
+    rival = {"epoch": 1, "queries": 50, "loss": 0, "lr": 9.0, "accuracy": 1.0}
+    for seed in (0, 1):
+        store.add(Cell(method="soda", corruption="fog", seed=seed), result(40, 50 + seed, [rival, *curve]))
+        store.add(Cell(method="deployed", corruption="fog", seed=seed), result(40, 40))
+    store.add(Cell(method="soda", corruption="contrast"), result(40, 30))
+    return store
+
+
+def test_tables_gains_and_curves(store, tmp_path) -> None:
+    made = write_report(store.folder, tmp_path / "page.html")
+    html = made.path.read_text()
+    check_contained(html)
+    assert "50.5 ± 0.7" in html and "Accuracy over queries" in html and html.count("<svg") == 1
+    (soda, deployed) = made.facts["gains"]
+    assert soda["name"] == "soda" and soda["gain"] == pytest.approx(3.67) and soda["worse"] == 1
+    assert deployed["gain"] == 0 and made.facts["cells"] == 5
+
+
+def test_an_empty_store_says_what_to_do(tmp_path) -> None:
+    (tmp_path / "results.jsonl").write_text("")
+    assert "bench run GRID" in write_report(tmp_path, tmp_path / "page.html").path.read_text()
+
+
+def test_a_store_and_a_run_do_not_mix(store, folder, tmp_path) -> None:
+    with pytest.raises(RunError, match="page of its own"):
+        write_report([store.folder, folder], tmp_path / "page.html")
