@@ -13,7 +13,7 @@ from soda_tta.recipes import methods
 
 # In order of what a pipeline must know first: go and try are both a run, leave is none, fix is the model's, not ours
 ADVICE = ("go", "try", "leave", "fix", "unknown")
-MODEL_TRAITS = ("answers", "digits", "completeness", "saturation", "repeatability", "sensitivity")
+MODEL_TRAITS = ("answers", "digits", "completeness", "repeatability", "sensitivity")
 LITTLE_TO_GAIN = 0.85  # estimated accuracy above which a restoration that is not sure to help is more likely to harm
 SEARCH = 20_000  # queries a search by candidates is content with, however many images share them
 FEWEST, MOST = 5.0, 30.0  # queries an image
@@ -65,6 +65,18 @@ def cost(prescription: Prescription, images: int, price: float | None) -> Findin
     )
 
 
+def accuracy(estimate: Estimate) -> Finding:
+    """Seen from adapting, a model that is right already has little to gain."""
+    little = estimate.accuracy >= LITTLE_TO_GAIN
+    return Finding(
+        name="accuracy",
+        state="caution" if little else "good",
+        sentence=estimate.sentence,
+        numbers={"accuracy": estimate.accuracy, "low": estimate.low, "high": estimate.high, "error": estimate.error},
+        remedy="There is little to gain here; look at the trial below." if little else "",
+    )
+
+
 def enough(images: int, classes: int) -> Finding:
     numbers = {"images": images, "classes": classes}
     if images >= max(FEW_IMAGES, 2 * classes):
@@ -84,12 +96,15 @@ def enough(images: int, classes: int) -> Finding:
 def advise(findings: list[Finding], estimate: Estimate | None, failed: str | None) -> tuple[str, str]:
     """One word of ADVICE, and why."""
     found = {finding.name: finding for finding in findings}
-    broken = [name for name in MODEL_TRAITS if name in found and found[name].state == "bad"]
+    bad = [finding.name for finding in findings if finding.state == "bad"]
+    broken = [name for name in MODEL_TRAITS if name in bad]
     if broken:
         return "fix", f"The model cannot be adapted to as it answers now: {found[broken[0]].sentence}"
-    if "shift" in found and found["shift"].state == "bad":
+    if "shift" in bad:
         return "leave", "The images are not shifted as far as can be seen: leave them as they are."
-    if "balance" in found and found["balance"].state == "bad":
+    if "saturation" in bad:  # a model may well be sure of images that are not shifted
+        return "fix", f"The model cannot be adapted to as it answers now: {found['saturation'].sentence}"
+    if "balance" in bad:
         return (
             "leave",
             "The classes are unbalanced, and the objective would push images into the rare ones: do not adapt.",

@@ -11,19 +11,20 @@ import numpy as np
 
 from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
-from soda_tta.doctor.advice import advise, cost, enough, prescribe
+from soda_tta.doctor.advice import accuracy, advise, cost, enough, prescribe
 from soda_tta.doctor.balance import EVEN, balance, evenness
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.probabilities import SAME, completeness, digits, repeatability, saturation, sums
 from soda_tta.doctor.sensitivity import sensitivity
 from soda_tta.doctor.shift import shift
 from soda_tta.doctor.trial import FEWEST, RESTORATIONS, trial
-from soda_tta.errors import ImageError, SodaError
+from soda_tta.errors import ImageError, RecipeError, SodaError
 from soda_tta.estimate import Estimate, estimate_accuracy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
 SAMPLE = 500  # images looked at; more would not change the advice
+PIECE = 128  # images a call: a failure loses no more, and progress is seen
 A_FEW = 32  # asked again, or a step aside
 TRIED = 120  # images a restoration
 FEWEST_TO_COMPARE = 20  # images of either set; with fewer the test for a shift has no power
@@ -83,6 +84,8 @@ def examine(
     """
     if sample < 1:
         raise ImageError(f"a sample of {sample} images shows nothing; give at least 1.")
+    if seed < 0:
+        raise RecipeError(f"seed {seed} is negative; give 0 or more.")
     began = time.perf_counter()
     visit = Visit(
         open_images(images), load_box(box), None if clean is None else open_images(clean), sample, seed, progress
@@ -121,6 +124,7 @@ class Visit:
     seed: int
     progress: Progress
     findings: list[Finding] = field(default_factory=list)
+    estimate: Estimate | None = None
     answers: Array | None = None
     clean_answers: Array | None = None
     noise: float = 0.0
@@ -158,8 +162,9 @@ class Visit:
         """In pieces; `keep` receives all rows there are after each, so that a failure loses only the piece."""
         rows: list[Array] = []
         try:
-            for start in range(0, len(chosen), images.at_once):
-                rows.append(self.ask(images[chosen[start : start + images.at_once]], "select"))
+            piece = min(PIECE, images.at_once)
+            for start in range(0, len(chosen), piece):
+                rows.append(self.ask(images[chosen[start : start + piece]], "select"))
         finally:
             if rows:
                 keep(np.concatenate(rows))
@@ -196,8 +201,7 @@ class Visit:
                 self.findings.append(shift(self.answers, clean, self.seed))
         self.findings.append(balance(self.answers, clean))
         self.estimate = estimate_accuracy(self.answers, shares=shares)
-
-    estimate: Estimate | None = None
+        self.findings.append(accuracy(self.estimate))
 
     def look_again(self) -> None:
         few = self.few(looks=2)

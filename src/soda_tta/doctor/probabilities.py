@@ -12,6 +12,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 GRIDS = (10, 100, 255, 256, 1000, 10_000)  # steps in one; finer ones a float32 cannot tell from no rounding
 SUM_TOLERANCE = 1e-4  # float16 rows of a thousand classes stay inside
 SATURATED = 1e-6  # this near to one, a float32 answer has no slope left to follow
+NEXT_TO = 1e-5  # zero and one are on every grid, and so is what a sure model puts next to them
 SAME = 1e-5  # threads that add in another order differ by less
 
 
@@ -32,7 +33,9 @@ def sums(answers: Array) -> Finding:
 
 def steps_in_one(answers: Array) -> int | None:
     """Of how many equal steps all answers are whole multiples; None if of none that can be told."""
-    exact = answers.astype(np.float64)
+    exact = answers[(answers > NEXT_TO) & (answers < 1 - NEXT_TO)].astype(np.float64)
+    if not len(exact):
+        return None
     for steps in GRIDS:
         scaled = exact * steps
         if np.abs(scaled - np.rint(scaled)).max() <= 2e-7 * steps + 1e-9:
@@ -93,7 +96,7 @@ def completeness(answers: Array) -> Finding:
         return Finding(
             name="completeness",
             state="bad",
-            sentence="Only the best class is answered: without the other probabilities there is no slope to follow.",
+            sentence="Only the best class is answered, or nothing is left for the others: there is no slope to follow.",
             numbers=numbers,
             remedy="Ask the model for the probabilities of all classes.",
         )

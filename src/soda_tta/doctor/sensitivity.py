@@ -117,8 +117,8 @@ def _rounding(within: float, floor: float, declared: float | None) -> Finding:
         return Finding(
             name="rounding",
             state="caution",
-            sentence="The model rounds pixels to 8 bits inside: nothing within one step changes its answer, and "
-            "nothing in its description says so.",
+            sentence="The model rounds pixels to 8 bits or fewer inside: nothing within one step changes its answer, "
+            "and nothing in its description says so.",
             numbers=numbers,
             remedy=remedy,
         )
