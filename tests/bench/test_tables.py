@@ -28,7 +28,10 @@ def test_rows_follow_the_papers_order_and_the_mean_is_over_what_all_have() -> No
 
 def test_the_three_formats_hold_the_same_numbers() -> None:
     table = make_table(results())
-    assert list(csv.reader(io.StringIO(render(table, "csv")))) == table.cells()
+    rows = list(csv.DictReader(io.StringIO(render(table, "csv"))))
+    assert [row["corruption"] for row in rows] == ["gaussian_noise", "snow", "fog", "mean of 2", "queries an image"]
+    assert rows[0]["soda"] == "51.000" and rows[0]["soda deviation"] == "1.414"  # of 50 and 52
+    assert rows[0]["deployed deviation"] == rows[1]["soda"] == "" and rows[3]["soda"] == "61.500"
     markdown, latex = render(table), render(table, "latex")
     assert "| fog | 60.0 | 72.0 ± 2.8 |" in markdown and "severity 5, 500 images" in markdown
     assert r"fog & 60.0 & 72.0 $\pm$ 2.8 \\" in latex and r"\toprule" in latex and r"\begin{tabular}{lrr}" in latex
@@ -47,3 +50,9 @@ def test_only_seeds_share_a_place() -> None:
     table = make_table((cell, {"after": 1.0, "queries_an_image": 1.0}) for cell in cells)
     assert len(table.columns) == 4 and "soda (data=cifar100, images=50)" in table.columns
     assert all(len(values) == 1 for values in table.values.values())
+
+
+def test_domains_are_rows_where_nothing_is_corrupted() -> None:
+    cells = [Cell(method="deployed", data=f"pacs/{domain}", corruption="clean") for domain in ("sketch", "cartoon")]
+    rows = make_table((cell, {"after": 1.0, "queries_an_image": 1.0}) for cell in cells).cells()
+    assert [row[0] for row in rows[:3]] == ["data", "pacs/sketch", "pacs/cartoon"] and rows[0][1:] == ["deployed"]

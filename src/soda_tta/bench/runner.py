@@ -29,6 +29,7 @@ def run_grid(cells: Sequence[Cell], store: Store, *, jobs: int = 1, report: Repo
     working = store.folder / "working"
     for cell, result in _results(list(unique.values()), working, jobs):
         store.add(cell, result)
+        store.keep_adaptor(cell, working / cell.key / "adaptor.safetensors")
         shutil.rmtree(working / cell.key, ignore_errors=True)
         (working / cell.key).with_suffix(".curve").unlink(missing_ok=True)
         if report:

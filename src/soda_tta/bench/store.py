@@ -54,6 +54,15 @@ class Store:
         append_bytes(self.path, (json.dumps(entry) + "\n").encode())
         self.results[cell.key] = entry
 
+    def adaptor_path(self, cell: Cell) -> Path:
+        """Where what a cell has learned is kept, for the figures that show it."""
+        return self.folder / "adaptors" / f"{cell.key}.safetensors"
+
+    def keep_adaptor(self, cell: Cell, path: Path) -> None:
+        if path.exists():
+            self.adaptor_path(cell).parent.mkdir(parents=True, exist_ok=True)
+            path.replace(self.adaptor_path(cell))
+
     def __iter__(self) -> Iterator[tuple[Cell, dict[str, Any]]]:
         for entry in self.results.values():
             yield Cell.from_facts(entry["cell"]), entry["result"]

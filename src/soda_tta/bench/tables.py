@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 from typing import Any
 
-from soda_tta.bench.cell import Cell
+from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
 
+ORDER = (*CORRUPTIONS, CLEAN)
 FORMATS = ("markdown", "csv", "latex")
 
 
@@ -19,6 +20,7 @@ FORMATS = ("markdown", "csv", "latex")
 class Table:
     """Accuracy in per cent by corruption and by method, with all else that differs; several values are seeds."""
 
+    heading: str = "corruption"
     columns: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
     values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
@@ -26,25 +28,44 @@ class Table:
     protocol: set[str] = field(default_factory=set)
 
     def add(self, cell: Cell, result: dict[str, Any], column: str) -> None:
-        row = cell.corruption
+        row = str(getattr(cell, self.heading))
         if column not in self.columns:
             self.columns.append(column)
         if row not in self.rows:
             self.rows.append(row)
-            self.rows.sort(key=lambda name: (*CORRUPTIONS, "clean").index(name))
+            self.rows.sort(key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
         self.values.setdefault((row, column), []).append(result["after"])
         self.queries.setdefault(column, []).append(result["queries_an_image"])
         scaling = "".join(f", {name} {cell.numbers[name]}" for name in ("epochs", "lr") if name in cell.numbers)
-        self.protocol.add(f"{cell.data}, {cell.model}, severity {cell.severity}, {cell.images:,} images{scaling}")
+        severity = "" if cell.corruption == CLEAN else f", severity {cell.severity}"
+        self.protocol.add(f"{cell.data}, {cell.model}{severity}, {cell.images:,} images{scaling}")
+
+    @property
+    def shared(self) -> list[str]:
+        """The rows every column has."""
+        return [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
 
     def cells(self) -> list[list[str]]:
         """Head, a row a corruption, the mean over the corruptions every column has, and the queries an image."""
-        shared = [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
-        head = ["corruption", *self.columns]
+        shared = self.shared
+        head = [self.heading, *self.columns]
         body = [[row.replace("_", " "), *(written(self.values.get((row, c))) for c in head[1:])] for row in self.rows]
         means = [f"{mean(mean(self.values[row, c]) for row in shared):.1f}" if shared else "" for c in self.columns]
         last = [f"mean of {len(shared)}", *means]
         return [head, *body, last, ["queries an image", *(f"{mean(self.queries[c]):,.0f}" for c in self.columns)]]
+
+    def fields(self) -> list[list[str]]:
+        """The same for programs: the mean of the seeds and their deviation are fields of their own, and unrounded."""
+
+        def pair(values: Sequence[float]) -> list[str]:
+            return [f"{mean(values):.3f}" if values else "", f"{stdev(values):.3f}" if len(values) > 1 else ""]
+
+        head = [self.heading, *(name for column in self.columns for name in (column, f"{column} deviation"))]
+        body = [[row, *(v for c in self.columns for v in pair(self.values.get((row, c), [])))] for row in self.rows]
+        means = [[mean(self.values[row, c]) for row in self.shared] for c in self.columns]
+        last = [f"mean of {len(self.shared)}", *(v for m in means for v in (f"{mean(m):.3f}" if m else "", ""))]
+        paid = [v for c in self.columns for v in (f"{mean(self.queries[c]):.3f}", "")]
+        return [head, *body, last, ["queries an image", *paid]]
 
 
 def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
@@ -53,6 +74,9 @@ def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
     facts = {name: {str(getattr(cell, name)) for cell, _ in entries} for name in TOLD_APART}
     varying = [name for name, values in facts.items() if len(values) > 1]
     table = Table()
+    if "data" in varying and all(cell.corruption == CLEAN for cell, _ in entries):  # domains are the rows then
+        table.heading = "data"
+        varying.remove("data")
     for cell, result in entries:
         table.add(cell, result, label(cell, varying, [other for other, _ in entries if other.method == cell.method]))
     return table
@@ -83,7 +107,7 @@ def render(table: Table, form: str = "markdown") -> str:
     rows = table.cells()
     if form == "csv":
         buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        csv.writer(buffer, lineterminator="\n").writerows(table.fields())
         return buffer.getvalue()
     if form == "latex":
         return latex(rows, sorted(table.protocol))

@@ -1,4 +1,4 @@
-"""`soda-tta bench`: run a grid of experiments, and print its tables."""
+"""`soda-tta bench`: run a grid of experiments, print its tables, draw its figures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import Any
 
 from soda_tta.errors import SodaError
 
+FIGURES = ("convergence", "queries", "heat", "points", "tsne", "pictures")
 EXAMPLES = """\
 examples:
   soda-tta bench list
   soda-tta bench run yardstick --out results/yardstick --jobs 2
   soda-tta bench run mine.toml --out results/mine
   soda-tta bench table results/yardstick --format latex
+  soda-tta bench figure results/yardstick --kind convergence --out convergence.svg
   soda-tta bench merge results/a results/b --out results/all
 
 A grid may be killed at any moment and started again: finished cells are never run twice, unfinished ones continue.
@@ -25,7 +27,7 @@ A grid may be killed at any moment and started again: finished cells are never r
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "bench",
-        help="run a grid of experiments, and print its tables",
+        help="run a grid of experiments, print its tables, draw its figures",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,11 +47,19 @@ def add_to(commands: Any) -> None:
     table.add_argument("store", metavar="DIR")
     table.add_argument("--format", default="markdown", choices=["markdown", "csv", "latex"])
     table.set_defaults(run=print_table)
+    figure = verbs.add_parser("figure", help="a figure as SVG or PNG, or the numbers behind it (--json)")
+    figure.add_argument("store", metavar="DIR")
+    figure.add_argument("--kind", required=True, choices=FIGURES)
+    figure.add_argument("--out", metavar="FILE", help="an .svg or .png file; not needed with --json")
+    figure.add_argument("--method", help="tsne, pictures: whose adaptor is shown (default soda)")
+    figure.add_argument("--corruption", help="tsne: on which corruption (default: the first there is)")
+    figure.add_argument("--image", type=int, metavar="N", help="pictures: which image (default 0, the first)")
+    figure.set_defaults(run=draw)
     merging = verbs.add_parser("merge", help="put several stores into one")
     merging.add_argument("stores", nargs="+", metavar="DIR")
     merging.add_argument("--out", required=True, metavar="DIR")
     merging.set_defaults(run=merge)
-    for part in (listing, running, table, merging):
+    for part in (listing, running, table, figure, merging):
         part.add_argument("--json", action="store_true", help="print machine-readable JSON")
 
 
@@ -67,23 +77,13 @@ def list_grids(options: argparse.Namespace) -> int:
 
 def run_cells(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store, find_grid, run_grid
-    from soda_tta.bench.tables import label
-    from soda_tta.cli.bar import Bar
+    from soda_tta.bench.live import LiveTable
 
     cells = [cell for cell in find_grid(options.grid, options.scale) if options.only in (None, cell.method)]
     if not cells:
         raise SodaError(f"the grid has no cell of method {options.only!r}.")
     store = Store(options.out)
-    missing = len({cell.key for cell in cells if cell not in store})
-    with Bar("cells", total=missing, quiet=options.json) as bar:
-
-        def report(cell: Any, result: dict[str, Any]) -> None:
-            bar.advance(1)
-            if not options.json:
-                line = f"{cell.corruption:<18} {label(cell):<30} {result['before']:5.1f} -> {result['after']:5.1f}"
-                cost = f"{result['queries_an_image']:7.1f} queries an image  {result['seconds']:.0f} s"
-                bar.console.print(f"{line}  {cost}", soft_wrap=True)
-
+    with LiveTable(cells, store, quiet=options.json, console=None) as report:
         try:
             done = run_grid(cells, store, jobs=options.jobs, report=report)
         except KeyboardInterrupt:
@@ -104,6 +104,22 @@ def print_table(options: argparse.Namespace) -> int:
     print(
         json.dumps(table.cells()) if options.json else render(table, options.format), end="\n" if options.json else ""
     )
+    return 0
+
+
+def draw(options: argparse.Namespace) -> int:
+    from soda_tta.bench import Store
+    from soda_tta.bench.figures import OPTIONS, draw_figure, figure_facts
+
+    if not options.out and not options.json:
+        raise SodaError("name the file to draw (--out figure.svg), or print the numbers (--json).")
+    told = {name: value for name in ("method", "corruption", "image") if (value := getattr(options, name)) is not None}
+    if unknown := sorted(set(told) - set(OPTIONS.get(options.kind, ()))):
+        raise SodaError(f"--{unknown[0]} does not apply to a figure of kind {options.kind}.")
+    facts = figure_facts(open_store(options.store, Store), options.kind, **told)
+    if options.out:
+        draw_figure(facts, Path(options.out))
+    print(json.dumps(facts) if options.json else options.out)
     return 0
 
 

@@ -1,0 +1,102 @@
+"""Figures that show what was learned: features before and after, and pictures."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from soda_tta import zoo
+from soda_tta.adaptors import Adaptor
+from soda_tta.bench.cell import Array, Cell, cell_images, run_cell
+from soda_tta.bench.store import Store
+from soda_tta.data.corruptions import CORRUPTIONS
+from soda_tta.data.dataset import Dataset
+from soda_tta.errors import SodaError
+
+
+def find_cells(store: Store, method: str, corruption: str | None = None) -> list[Cell]:
+    """The cells of a method that learns an adaptor, one a corruption, in the paper's order."""
+    found: dict[str, Cell] = {}
+    for cell, _ in store:
+        if cell.method == method and corruption in (None, cell.corruption):
+            found.setdefault(cell.corruption, cell)
+    if not found:
+        where = f" on {corruption}" if corruption else ""
+        raise SodaError(f"this store has no cell of {method}{where}; name another (--method, --corruption).")
+    return [found[name] for name in CORRUPTIONS if name in found]
+
+
+def adaptor_of(store: Store, cell: Cell) -> Adaptor:
+    """What a cell has learned; if it was not kept (a store from elsewhere), the cell is run again."""
+    path = store.adaptor_path(cell)
+    if not path.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            run_cell(cell, Path(folder) / "cell")
+            store.keep_adaptor(cell, Path(folder) / "cell" / "adaptor.safetensors")
+    adaptor = Adaptor.load(path)
+    if adaptor.kind == "identity":
+        raise SodaError(f"{cell.method} learns no adaptor of the images; name another method (--method).")
+    return adaptor
+
+
+def pictures(store: Store, method: str = "soda", image: int = 0) -> dict[str, Any]:
+    """One image as it was, corrupted and adapted, for every corruption of the store.
+
+    The distance to the original (root mean square, in pixels of 0..255) says in a number what the eye sees.
+    """
+    shown = []
+    for cell in find_cells(store, method):
+        corrupted = cell_images(cell)
+        source: Dataset = getattr(corrupted, "source", corrupted)
+        if not 0 <= image < len(corrupted):
+            raise SodaError(f"there is no image {image}; the cells of this store have {len(corrupted)}.")
+        clean, worse = source[slice(image, image + 1)], corrupted[slice(image, image + 1)]
+        better = adaptor_of(store, cell)(worse)
+        parts = {"original": clean, "corrupted": worse, "adapted": better}
+        pixels = {name: np.rint(each[0].transpose(1, 2, 0) * 255).astype(int).tolist() for name, each in parts.items()}
+        distance = {name: float(np.sqrt(np.mean((each - clean) ** 2)) * 255) for name, each in parts.items()}
+        shown.append({"corruption": cell.corruption, "distance": distance, **pixels})
+    return {"method": method, "image": image, "pictures": shown}
+
+
+def tsne(store: Store, method: str = "soda", corruption: str | None = None) -> dict[str, Any]:
+    """The model's last features of every image before and after, laid out in the plane together."""
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError as error:
+        raise SodaError("a t-SNE figure needs scikit-learn: pip install scikit-learn.") from error
+    cell = find_cells(store, method, corruption)[0]
+    if cell.model not in zoo.ENTRIES:
+        raise SodaError(f"features can only be seen inside a white box, and {cell.model} is an ONNX file.")
+    images, adaptor = cell_images(cell), adaptor_of(store, cell)
+    assert images.labels is not None
+    before, after = (Features(cell.model)(images, adaptor if adapted else None) for adapted in (False, True))
+    perplexity = min(30.0, len(images) / 4)
+    plane = TSNE(random_state=0, perplexity=perplexity, init="pca").fit_transform(np.concatenate([before, after]))
+    places = [[[round(float(v), 2) for v in row] for row in part] for part in np.split(plane, 2)]
+    labels = [int(label) for label in images.labels]
+    classes = list(images.classes or map(str, range(max(labels) + 1)))
+    facts = {"method": method, "corruption": cell.corruption, "labels": labels, "classes": classes}
+    return {**facts, "before": places[0], "after": places[1]}
+
+
+class Features:
+    """What the last layer of a zoo model sees."""
+
+    def __init__(self, model: str) -> None:
+        self.network: Any = zoo.module(model)
+        self.input = zoo.ENTRIES[model].input
+
+    def __call__(self, images: Dataset, adaptor: Adaptor | None) -> Array:
+        import torch
+
+        rows = []
+        for start in range(0, len(images), 32):
+            batch = images[slice(start, start + 32)]
+            shown = self.input.prepare(batch if adaptor is None else adaptor(batch))
+            with torch.inference_mode():
+                rows.append(self.network.features(torch.from_numpy(shown)).numpy())
+        return np.concatenate(rows)

@@ -1,0 +1,90 @@
+"""Figures from a store: the numbers behind them by hand, and files that are what their suffix says."""
+
+import sys
+
+import pytest
+
+from soda_tta.bench import Cell, Store
+from soda_tta.bench.figures import SUFFIXES, draw_figure, figure_facts
+from soda_tta.errors import SodaError
+
+
+def result(before: float, after: float, queries: float = 10.0, curve=(), chosen=None) -> dict:
+    card = {} if chosen is None else {"chosen_lr": chosen}
+    return {"before": before, "after": after, "queries_an_image": queries, "curve": list(curve), "card": card}
+
+
+def point(epoch: int, lr: float, accuracy: float) -> dict:
+    return {"epoch": epoch, "queries": 1000 * epoch, "loss": 0.0, "lr": lr, "accuracy": accuracy}
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    store = Store(tmp_path / "store")
+    for seed, high in ((0, 30.0), (1, 40.0)):
+        curve = [point(1, 0.1, 11.0), point(1, 0.01, high - 10), point(2, 0.01, high)]
+        store.add(Cell(method="soda", seed=seed, images=100, curve=1), result(20, high, 50, curve, chosen=0.01))
+    store.add(Cell(method="deployed", images=100), result(20, 20, 1))
+    for images, after in ((50, 25.0), (500, 45.0)):
+        store.add(Cell(method="soda", images=images), result(20, after))
+    for tau in (0.5, 0.9):
+        for alpha in (1e-4, 1e-2):
+            numbers = {"tau": tau, "rho": 0.9, "alpha": alpha}
+            store.add(Cell(method="soda", images=100, numbers=numbers), result(20, 100 * tau + alpha))
+    return store
+
+
+def test_convergence_is_the_mean_of_the_seeds_at_the_lr_that_was_chosen(store) -> None:
+    ((name, points),) = figure_facts(store, "convergence")["series"].items()
+    assert name == "soda"
+    assert [(p["epoch"], p["accuracy"], p["queries_an_image"]) for p in points] == [
+        (0, 20, 1),
+        (1, 25, 10),
+        (2, 35, 20),
+    ]
+
+
+def test_queries_hold_a_point_for_every_column(store) -> None:
+    points = {p["name"]: p for p in figure_facts(store, "queries")["points"]}
+    assert points["deployed (images=100)"]["queries_an_image"] == 1
+    assert points["soda (images=100)"] == {"name": "soda (images=100)", "queries_an_image": 50, "accuracy": 35}
+
+
+def test_heat_is_by_alpha_then_rho_then_tau(store) -> None:
+    facts = figure_facts(store, "heat")
+    assert facts["tau"] == [0.5, 0.9] and facts["rho"] == [0.9]
+    assert facts["accuracy"] == {"0.0001": [[50.0001, 90.0001]], "0.01": [[50.01, 90.01]]}
+
+
+def test_points_hold_before_and_after_by_the_number_of_images(store) -> None:
+    rows = figure_facts(store, "points")["series"]["soda, gaussian noise"]
+    assert [row["images"] for row in rows] == [50, 100, 500] and rows[0] == {"images": 50, "before": 20, "after": 25}
+
+
+@pytest.mark.parametrize("kind", ["convergence", "queries", "heat", "points"])
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_figure_is_drawn_the_same_twice_and_small(store, kind: str, suffix: str, tmp_path) -> None:
+    pytest.importorskip("matplotlib")
+    facts = figure_facts(store, kind)
+    paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
+    for path in paths:
+        draw_figure(facts, path)
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second and len(first) < 80_000
+    assert first.startswith(b"\x89PNG" if suffix == ".png" else b"<?xml")
+
+
+def test_what_cannot_be_drawn_says_what_to_do(store, tmp_path, monkeypatch) -> None:
+    empty = Store(tmp_path / "empty")
+    for kind, grid in (("convergence", "convergence"), ("heat", "selection"), ("points", "points")):
+        with pytest.raises(SodaError, match=f"bench run {grid} --out"):
+            figure_facts(empty, kind)
+    with pytest.raises(SodaError, match="choose one of convergence"):
+        figure_facts(store, "pie")
+    with pytest.raises(SodaError, match=r"neither an .svg nor a .png"):
+        draw_figure(figure_facts(store, "points"), tmp_path / "figure.pdf")
+    with pytest.raises(SodaError, match="no cell of soda-r"):
+        figure_facts(store, "pictures", method="soda-r")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SodaError, match=r"pip install 'soda-tta\[report\]'"):
+        draw_figure(figure_facts(store, "points"), tmp_path / "figure.svg")
