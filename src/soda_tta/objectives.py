@@ -9,6 +9,7 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOG_EPSILON = 1e-5  # the released code's log(p + 1e-5)
+SHARED_EPSILON = 1e-6  # pairs of classes never seen together count nothing
 
 
 class Loss(NamedTuple):
@@ -44,6 +45,37 @@ def cross_entropy(probabilities: Array, labels: Array) -> float:
         return 0.0
     chosen = np.asarray(probabilities, np.float64)[np.arange(len(labels)), labels]
     return float(-np.log(chosen + LOG_EPSILON).mean())
+
+
+def information_of_each(probabilities: Array) -> Array:
+    """What each answer adds to the mutual information of its batch: their mean is `mutual_information`.
+
+    The deviation of these numbers, over the root of their count, is the standard error of their mean.
+    """
+    exact = np.asarray(probabilities, np.float64)
+    surprise: Array = -(exact * np.log(exact.mean(axis=0) + LOG_EPSILON)).sum(axis=1)
+    return surprise - entropy(exact)
+
+
+def shared_information_of_each(first: Array, second: Array) -> Array:
+    """What each pair of answers adds to the information that the two sets of answers share.
+
+    Two looks at one image (here: moved by a few pixels) agree more than two looks at different ones only if the model
+    recognises something. Unlike confidence and unlike mutual information, neither sure guesses nor evenly spread ones
+    raise this, so it can judge what those were searched by, and it does not assume classes of equal size.
+
+    >>> sure = np.eye(4)[[0, 1, 2, 3]]
+    >>> bool(np.isclose(shared_information_of_each(sure, sure).mean(), np.log(4), atol=1e-3))
+    True
+    >>> bool(np.isclose(shared_information_of_each(sure, np.eye(4)[[0, 0, 0, 0]]).mean(), 0, atol=1e-3))
+    True
+    """
+    one, two = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    joint = one.T @ two / len(one)
+    expected = np.outer(one.mean(axis=0), two.mean(axis=0))
+    ratio = np.log((joint + SHARED_EPSILON) / (expected + SHARED_EPSILON))
+    shared: Array = ((one @ ratio) * two).sum(axis=1)
+    return shared
 
 
 def mutual_information_slope(probabilities: Array) -> Array:

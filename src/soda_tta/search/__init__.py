@@ -1,7 +1,20 @@
 """How theta moves. Pure ask/tell: a search never calls the box."""
 
+from soda_tta.search.evolution import Evolution, EvolutionSearch
 from soda_tta.search.first_order import Backprop, BackpropSearch
+from soda_tta.search.pursuit import Pursuit, PursuitSearch
 from soda_tta.search.steps import SGD, Adam
 from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch
 
-__all__ = ["SGD", "Adam", "Backprop", "BackpropSearch", "MultiPoint", "MultiPointSearch"]
+__all__ = [
+    "SGD",
+    "Adam",
+    "Backprop",
+    "BackpropSearch",
+    "Evolution",
+    "EvolutionSearch",
+    "MultiPoint",
+    "MultiPointSearch",
+    "Pursuit",
+    "PursuitSearch",
+]

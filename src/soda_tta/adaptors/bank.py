@@ -1,0 +1,187 @@
+"""The restoration bank: a few readable numbers decide how restored versions of an image are mixed and toned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from soda_tta.adaptors import restorations as restore
+from soda_tta.adaptors.adaptor import Adaptor, Array
+from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS, TONE, in_words
+from soda_tta.errors import ImageError, RecipeError
+
+# What each family of versions is made by, from its strengths and the grain; several strengths share their work.
+RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor]]] = {
+    "median": lambda images, strengths, grain: [restore.median(images)],
+    "non-local means": lambda images, strengths, grain: restore.non_local_means(images, strengths),
+    "cosine shrinkage": lambda images, strengths, grain: restore.cosine_shrinkage(images, strengths),
+    "motion": lambda images, radii, grain: [restore.blurred_along_own_motion(images, grain * r) for r in radii],
+    "blur": lambda images, radii, grain: [restore.gaussian(images, grain * radius) for radius in radii],
+}
+KERNEL = 7  # pixels; a wider kernel would hardly differ from the wide blurs among the versions
+SPREAD, MIDDLE = 0.25, 0.47  # deviation and mean of the pixels of ordinary photographs
+FLAT = 0.02  # added to an image's deviation, so that an empty image is not blown up
+SMALLEST = 4  # pixels a side: the reflections at the border need that much
+PIECE = 2**16  # pixel values restored at once: what lies between stays in the cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bank:
+    """The structure of the bank. Zero is the identity, so it has no random start.
+
+    `grain` multiplies the radii of wide blurs and of motions: 1 for images of 32 pixels, more for larger ones, where
+    the same scene spreads over more pixels.
+    """
+
+    grain: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.grain <= 16:
+            raise RecipeError(f"a bank has a grain above 0 and up to 16, not {self.grain}.")
+
+    @staticmethod
+    def for_size(size: tuple[int, ...]) -> Bank:
+        """The bank for images whose last two extents are height and width."""
+        return Bank(grain=round(max(1.0, (min(size[-2:]) / 32) ** 0.5), 2))
+
+    def build(self, seed: int = 0) -> BankAdaptor:
+        return BankAdaptor(self, np.zeros(len(PARTS), np.float32))
+
+
+class BankAdaptor(Adaptor):
+    """Changes each image by `len(PARTS)` numbers: mixes restored versions of it, smooths or sharpens, sets its tone.
+
+    Zero is exactly the identity. The versions of an image need no query and do not depend on the parameters:
+    `prepare` makes them once, `mix` is cheap.
+    """
+
+    kind = "bank"
+
+    def __init__(self, structure: Bank, parameters: Array) -> None:
+        self.structure = structure
+        self.parameters = np.asarray(parameters, np.float32)
+        if self.parameters.shape != (len(PARTS),):
+            raise RecipeError(f"{self.parameters.size} parameters for a bank that has {len(PARTS)}.")
+
+    def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
+        thetas = np.asarray(thetas, np.float32)
+        result = np.empty((len(thetas), *images.shape), np.float32)
+        used = tuple(bool(column.any()) for column in thetas[:, : len(MIXED)].T)
+        step = max(1, PIECE // images[0].size) if len(images) else 1
+        for start in range(0, len(images), step):
+            place = slice(start, start + step)
+            result[:, place] = self.mix(self.prepare(images[place], used), thetas)
+        return result
+
+    def prepare(self, images: Array, used: tuple[bool, ...] = (True,) * len(MIXED)) -> Array:
+        """Each image and what leads from it to its restored versions: (n, 1 + versions, 3, height, width)."""
+        if min(images.shape[2:]) < SMALLEST:
+            raise ImageError(
+                f"images of {images.shape[2:]} are too small for the bank; it needs {SMALLEST} pixels a side."
+            )
+        pixels = torch.from_numpy(np.array(images, np.float32, order="C"))
+        step = max(1, PIECE // pixels[0].numel()) if len(pixels) else 1
+        with torch.inference_mode():
+            pieces = [ways_from(piece, self.structure.grain, used) for piece in pixels.split(step)]
+        prepared: Array = torch.cat(pieces).numpy()
+        return prepared
+
+    def mix(self, prepared: Array, thetas: Array) -> Array:
+        """The same images through k parameter vectors: (k, n, 3, height, width)."""
+        with torch.inference_mode():
+            mixed = toned(torch.from_numpy(prepared), torch.from_numpy(np.asarray(thetas, np.float32)))
+        result: Array = mixed.numpy()
+        return result
+
+    def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
+        return toned(ways_from(images, self.structure.grain), theta[None])[0]
+
+    def describe(self) -> str:
+        return in_words(self.parameters, self.structure.grain)
+
+    def numbers(self) -> dict[str, Any]:
+        return asdict(self.structure)
+
+    @classmethod
+    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> BankAdaptor:
+        return cls(Bank(**numbers), parameters)
+
+    def as_module(self) -> nn.Module:
+        return Restoration(self.structure.grain, torch.from_numpy(self.parameters.copy()))
+
+
+class Restoration(nn.Module):
+    """The bank with its parameters fixed, for export: versions that have no part in it are not computed."""
+
+    theta: Tensor
+
+    def __init__(self, grain: float, theta: Tensor) -> None:
+        super().__init__()
+        self.grain = grain
+        self.register_buffer("theta", theta)
+        self.used = tuple(bool(value) for value in theta[: len(MIXED)])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return toned(ways_from(images, self.grain, self.used), self.theta[None])[0]
+
+
+def ways_from(images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * len(MIXED)) -> Tensor:
+    """The images, and the way from each to every restored version (zero where it is not used)."""
+    versions: dict[str, Tensor] = {}
+    wanted = [part for part, flag in zip(MIXED, used, strict=True) if flag]
+    for restoration in RESTORATIONS:
+        parts = [part for part in wanted if part.family == restoration]
+        if parts:
+            made = RESTORATIONS[restoration](images, tuple(part.strength for part in parts), grain)
+            versions.update(zip((part.name for part in parts), made, strict=True))
+    none = torch.zeros_like(images)
+    ways = (versions[part.name] - images if part.name in versions else none for part in MIXED)
+    return torch.stack([images, *ways], dim=1)
+
+
+def toned(ways: Tensor, thetas: Tensor) -> Tensor:
+    """Mix, smooth or sharpen, then tone: (n, 1 + versions, 3, h, w) and (k, d) to (k, n, 3, h, w) in [0, 1]."""
+    mixing, kernels, tone = thetas.split([len(MIXED), len(KERNELS), len(TONE)], dim=1)
+    count, versions, channels, height, width = ways.shape
+    weights = torch.cat([torch.ones_like(mixing[:, :1]), mixing], dim=1)
+    mixed = (weights @ ways.reshape(count, versions, -1)).reshape(count, len(thetas), channels, height, width)
+    sharpened = filtered(mixed, kernels)
+    standard, gain, brightness, gamma, saturation, *balance = (part[:, None, None, None] for part in tone.T)
+    mean = sharpened.mean((2, 3, 4), keepdim=True)
+    deviation = (sharpened - mean).square().mean((2, 3, 4), keepdim=True).sqrt()
+    # each line adds nothing at zero, so that zero is the identity to the last bit
+    standardised = (sharpened - mean) * (SPREAD / (deviation + FLAT) - 1) + (MIDDLE - mean)
+    level = sharpened + standard * standardised
+    coloured = level + (saturation.exp() - 1) * (level - level.mean(2, keepdim=True))
+    shift = brightness + torch.cat(balance, dim=1)
+    exposed = (coloured + (gain.exp() - 1) * (coloured - 0.5) + shift).clamp(0, 1)
+    curved = torch.where(gamma == 0, exposed, exposed.clamp(min=1e-6) ** gamma.exp())
+    return curved.transpose(0, 1)
+
+
+def filtered(images: Tensor, weights: Tensor) -> Tensor:
+    """(n, k, 3, h, w) through one radial kernel a candidate; each is a sum of Gaussians and leaves the mean alone."""
+    count, candidates, channels, height, width = images.shape
+    kernels = torch.einsum("kr,ryx->kyx", weights, gaussian_differences())
+    kernels[:, KERNEL // 2, KERNEL // 2] += 1
+    planes = images.transpose(1, 2).reshape(count * channels, candidates, height, width)
+    result = F.conv2d(restore.padded(planes, KERNEL // 2), kernels[:, None], groups=candidates)
+    return result.reshape(count, channels, candidates, height, width).transpose(1, 2)
+
+
+def gaussian_differences() -> Tensor:
+    """A Gaussian of each radius, minus the identity."""
+    steps = torch.arange(KERNEL, dtype=torch.float32) - KERNEL // 2
+    lines = torch.stack(
+        [torch.exp(-steps.square() / (2 * radius**2)) for radius in (part.strength for part in KERNELS)]
+    )
+    lines = lines / lines.sum(1, keepdim=True)
+    kernels = lines[:, :, None] * lines[:, None, :]
+    kernels[:, KERNEL // 2, KERNEL // 2] -= 1
+    return kernels
