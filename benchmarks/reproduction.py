@@ -1,0 +1,183 @@
+"""Renders what the stores under results/ hold into docs/reproduction.md, beside the paper's numbers.
+
+    python benchmarks/reproduction.py            # renews the page
+    python benchmarks/reproduction.py --check    # fails if the page is not what the stores give
+
+Between the markers of an experiment stand its table, the cells it is made of, and for each thing the paper says whether
+it comes out here. Text outside the markers is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
+from soda_tta.bench import Cell, Store, make_table, render
+from soda_tta.bench.cell import CLEAN
+from soda_tta.bench.figure_data import convergence
+
+ROOT = Path(__file__).parents[1]
+PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
+NOTHING = "Not run yet."
+MARGIN = 1.0  # points: less than chance makes of two desk runs, so neither order would mean anything
+
+Entry = tuple[Cell, dict[str, Any]]
+
+
+def belongs(cell: Cell, row: Row) -> bool:
+    return (
+        cell.method == row.method
+        and all(cell.numbers.get(name) == value for name, value in row.numbers.items())
+        and row.model in (None, cell.model)
+        and row.images in (None, cell.images)
+    )
+
+
+def place(cell: Cell) -> str:
+    """What a cell's column is called."""
+    return cell.data if cell.corruption == CLEAN else cell.corruption
+
+
+def experiment_text(experiment: Experiment, store: Store) -> str:
+    entries = list(store)
+    rows = {row.name: [entry for entry in entries if belongs(entry[0], row)] for row in experiment.rows}
+    rows = {name: found for name, found in rows.items() if found}
+    if not rows:
+        return NOTHING
+    shared = [p for p in places(entries) if all(p in {place(cell) for cell, _ in found} for found in rows.values())]
+    means = {name: mean_over(found, shared) for name, found in rows.items()} if shared else {}
+    paper = {row.name: row.paper for row in experiment.rows}
+    few = [] if len(shared) > 5 else shared
+    head = ["", *(name.replace("_", " ") for name in few), f"mean of {len(shared)}", "queries an image"]
+    with_paper = any(value is not None for value in paper.values())
+    lines = [[*head, f"paper ({experiment.paper})"] if with_paper else head]
+    lines.append(["before", *(number(before(entries, [name])) for name in few), number(before(entries, shared)), "1"])
+    lines[-1] += [""] if with_paper else []
+    for name, found in rows.items():
+        own = [number(mean_over(found, [p])) for p in few]
+        paid = f"{mean(result['queries_an_image'] for _, result in found):,.0f}"
+        lines.append([name, *own, number(means.get(name)), paid, *([number(paper[name], 2)] if with_paper else [])])
+    parts = [markdown(lines), verdicts(experiment.claims, means), protocol(entries)]
+    if experiment.full:
+        table = render(make_table(entries)).split("\n\nProtocol")[0]
+        parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
+    return "\n\n".join(part for part in parts if part)
+
+
+def places(entries: list[Entry]) -> list[str]:
+    return list(dict.fromkeys(place(cell) for cell, _ in entries))
+
+
+def mean_over(found: list[Entry], where: list[str]) -> float:
+    return mean(mean(result["after"] for cell, result in found if place(cell) == p) for p in where)
+
+
+def before(entries: list[Entry], where: list[str]) -> float | None:
+    """Of the model as it is; only told where the rows share one model and one set of images."""
+    if len({(cell.model, cell.images) for cell, _ in entries}) > 1 or not where:
+        return None
+    return mean(mean(result["before"] for cell, result in entries if place(cell) == p) for p in where)
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def markdown(lines: list[list[str]]) -> str:
+    written = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([written[0], "|---" * len(lines[0]) + "|", *written[1:]])
+
+
+def verdicts(claims: tuple[Claim, ...], means: dict[str, float]) -> str:
+    return "\n".join(verdict(claim, means) for claim in claims)
+
+
+def verdict(claim: Claim, means: dict[str, float]) -> str:
+    if claim.first not in means or claim.second not in means:
+        return f"- {claim.sentence}: not measured yet."
+    first, second = means[claim.first], means[claim.second]
+    numbers = f"{claim.first} {first:.1f}, {claim.second} {second:.1f}"
+    close = abs(first - second) < MARGIN
+    if claim.alike:
+        return f"- {claim.sentence}: **{'comes out' if close else 'does not come out'}** ({numbers})."
+    if close:
+        return f"- {claim.sentence}: **undecided**, the difference is below {MARGIN:g} point ({numbers})."
+    return f"- {claim.sentence}: **{'comes out' if first > second else 'does not come out'}** ({numbers})."
+
+
+def protocol(entries: list[Entry]) -> str:
+    table = make_table(entries)
+    seeds = len({cell.seed for cell, _ in entries})
+    told = "; ".join(sorted(table.protocol))
+    return f"{len(entries)} cells, {seeds} seed{'s' if seeds > 1 else ''}. {told}."
+
+
+def curves_text(store: Store) -> str:
+    """Where each curve ends, and how soon it is half-way there."""
+    lines = [["", "before", "at the end", "best on the way", "half of the gain after", "epochs"]]
+    for name, points in convergence(store)["series"].items():
+        start, end = points[0]["accuracy"], points[-1]["accuracy"]
+        half = next((p["epoch"] for p in points if p["accuracy"] >= (start + end) / 2), 0) if end > start else 0
+        told = f"epoch {half}" if end > start else "no gain"
+        lines.append([name, *(number(v) for v in (start, end, max(p["accuracy"] for p in points))), told])
+        lines[-1].append(str(points[-1]["epoch"]))
+    return markdown(lines)
+
+
+def gradient_text(path: Path) -> str:
+    if not path.exists():
+        return NOTHING
+    facts = json.loads(path.read_text())
+    head = ["corruption", "adaptor", "objective", "gradient", "error, q = 5", "error / gradient", "the same, q = 50"]
+    lines = [[*head, "cosine of the gradient", "of an estimate, q = 5", "q = 50"]]
+    for row in facts["rows"]:
+        lines.append(
+            [row["corruption"].replace("_", " "), row["point"], row["objective"], f"{row['norm']:.3g}"]
+            + [f"{row['error_q5']:.3g}", f"{row['relative_q5']:.1f}", f"{row['relative_q50']:.1f}"]
+            + [f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50")]
+        )
+    return markdown(lines)
+
+
+def texts(results: Path = RESULTS) -> dict[str, str]:
+    """The text of every marker."""
+    found = {"gradient-error": gradient_text(results / "gradient_error.json")}
+    for experiment in EXPERIMENTS:
+        folder = results / experiment.grid
+        there = (folder / "results.jsonl").exists()
+        text = experiment_text(experiment, store := Store(folder)) if there else NOTHING
+        if there and experiment.grid.startswith("convergence") and text != NOTHING:
+            text = f"{text}\n\n{curves_text(store)}"
+        found[experiment.grid] = text
+    return found
+
+
+def rendered(page: str, results: Path = RESULTS) -> str:
+    """The page with every marker's text renewed."""
+    for name, text in texts(results).items():
+        pattern = rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)"
+        page, count = re.subn(pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL)
+        if count != 1:
+            raise SystemExit(f"the page has {count} places for {name}; it needs one.")
+    return page
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is out of date")
+    options = parser.parse_args()
+    page = PAGE.read_text()
+    fresh = rendered(page)
+    if options.check:
+        sys.exit(0 if fresh == page else "docs/reproduction.md is out of date: python benchmarks/reproduction.py")
+    PAGE.write_text(fresh)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The page of measured tables: it is what the stores give, and its verdicts follow from the numbers."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from soda_tta.bench import GRIDS, Cell, Store, find_grid
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def reproduction():
+    sys.path.insert(0, str(BENCHMARKS))  # as for a script that is run
+    try:
+        spec = importlib.util.spec_from_file_location("reproduction", BENCHMARKS / "reproduction.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    return module
+
+
+def result(after: float) -> dict:
+    return {"before": 20.0, "after": after, "queries_an_image": 182.0, "curve": [], "card": {}}
+
+
+def test_the_page_is_what_the_stores_give(reproduction) -> None:
+    page = reproduction.PAGE.read_text()
+    assert reproduction.rendered(page) == page, "python benchmarks/reproduction.py"
+
+
+def test_every_grid_but_the_taste_of_one_is_on_the_page_and_its_rows_are_cells_of_it(reproduction) -> None:
+    assert {each.grid for each in reproduction.EXPERIMENTS} == set(GRIDS) - {"small"}
+    for experiment in reproduction.EXPERIMENTS:
+        cells = [cell for scale in ("desk", "paper") for cell in find_grid(experiment.grid, scale)]
+        for row in experiment.rows:
+            assert any(reproduction.belongs(cell, row) for cell in cells), (experiment.grid, row)
+        names = {row.name for row in experiment.rows}
+        assert len(names) == len(experiment.rows)
+        assert all({claim.first, claim.second} <= names for claim in experiment.claims), experiment.grid
+
+
+def test_a_table_its_verdicts_and_what_is_missing(reproduction, tmp_path) -> None:
+    store = Store(tmp_path / "queries")
+    for q, noise, contrast in ((2, 40.0, 60.0), (5, 40.5, 60.5), (50, 44.0, 64.0)):
+        for corruption, after in (("gaussian_noise", noise), ("contrast", contrast)):
+            store.add(Cell(method="soda", corruption=corruption, numbers={"q": q}), result(after))
+    (queries,) = (each for each in reproduction.EXPERIMENTS if each.grid == "queries")
+    text = reproduction.experiment_text(queries, store)
+    assert "| before | 20.0 | 20.0 | 20.0 | 1 |  |" in text
+    assert "| soda, q 2 | 40.0 | 60.0 | 50.0 | 182 | 82.43 |" in text
+    assert "nearly as good as five: **comes out** (soda, q 5 50.5, soda, q 2 50.0)" in text
+    assert "nothing over five: **does not come out** (soda, q 50 54.0, soda, q 5 50.5)" in text
+    assert "better than any of them: not measured yet" in text
+    assert "6 cells, 1 seed. cifar10, cifar10_resnet20, severity 5, 500 images." in text
+
+
+def test_the_mean_is_over_the_corruptions_all_rows_have(reproduction, tmp_path) -> None:
+    store = Store(tmp_path / "alpha")
+    for alpha, corruption, after in ((0.0, "contrast", 50.0), (0.0, "gaussian_noise", 10.0), (1.0, "contrast", 70.0)):
+        store.add(Cell(method="soda", corruption=corruption, numbers={"alpha": alpha}), result(after))
+    (experiment,) = (each for each in reproduction.EXPERIMENTS if each.grid == "alpha")
+    text = reproduction.experiment_text(experiment, store)
+    assert "| soda, alpha 0.0 | 50.0 | 50.0 | 182 |" in text and "mean of 1" in text
+
+
+def test_an_order_is_undecided_below_the_margin(reproduction) -> None:
+    claim = reproduction.Claim("a beats b", "a", "b")
+    assert "**undecided**" in reproduction.verdict(claim, {"a": 50.6, "b": 50.0})
+    assert "**comes out**" in reproduction.verdict(claim, {"a": 52.0, "b": 50.0})
+    assert "**does not come out**" in reproduction.verdict(claim, {"a": 48.0, "b": 50.0})
+
+
+def test_a_store_that_is_absent_is_said_to_be(reproduction, tmp_path) -> None:
+    assert set(reproduction.texts(tmp_path).values()) == {reproduction.NOTHING}
