@@ -14,7 +14,7 @@ import numpy as np
 
 from soda_tta._version import __version__
 from soda_tta.adaptors import Adaptor, Identity
-from soda_tta.box import Box, Ledger, Metered, load_box
+from soda_tta.box import Box, Ledger, Metered, Transcript, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.errors import BoxError, RecipeError
 from soda_tta.evaluation import Task
@@ -69,8 +69,8 @@ def adapt(
     ledger = Ledger(plan.limit, folder / WORKING / "ledger.txt" if folder else None)
     tell(Planned(plan, ledger))
 
-    def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None) -> Array:
-        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell, otherwise)
+    def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None, known: Array | None = None) -> Array:
+        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell, otherwise, known)
 
     try:
         before = answers(Identity(), "select")
@@ -85,8 +85,17 @@ def adapt(
     after: Array | None = before
     history: list[Step] = []
     stopped = "budget" if plan.shortened else "finished"
+    verdict, reason = None, None
     if isinstance(recipe, Procedure):
-        after = recipe.answer(Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop)))
+        transcript = Transcript(folder / WORKING / "transcript") if folder else None
+        given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
+        outcome = recipe.adapt(given)
+        adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
+        if after is None:
+            try:
+                after = answers(adaptor, "evaluate", otherwise=before, known=outcome.known)
+            except Stopped:
+                raise KeyboardInterrupt from None  # what was paid is kept for a resume
     elif plan.learns:
         assert recipe.adaptor is not None
         selection = recipe.reliable(before)
@@ -118,11 +127,12 @@ def adapt(
         ledger=ledger,
         history=history,
         stopped=stopped,
-        reason=_reason(stopped, plan, recipe, history),
+        reason=reason or _reason(stopped, plan, recipe, history),
         card=card,
         names=[source.name(index) for index in range(len(source))],
         seconds=time.perf_counter() - began,
         notices=notices,
+        verdict=verdict,
     )
     if folder:
         run.save(folder)
@@ -198,22 +208,32 @@ def _answer_all(
     stop: Callable[[], bool],
     tell: Listener,
     otherwise: Array | None,
+    known: Array | None,
 ) -> Array:
-    """Every image once; pieces an earlier process has paid are read back.
+    """Every image once; pieces an earlier process has paid are read back, and so are `known` rows (no NaN).
 
     If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
     """
     path = folder / WORKING / f"{box.purpose}.answers" if folder else None
     file = AnswerFile(path, len(images), piece=images.at_once)
-    box.ledger.recover(len(file.kept), box.purpose)
+    wanted: Array = np.full(len(images), True)
+    if known is not None:
+        wanted = np.isnan(known[:, 0])
+    box.ledger.recover(int(wanted[: len(file.kept)].sum()), box.purpose)
     pieces = [file.kept] if len(file.kept) else []
     for start in range(len(file.kept), len(images), file.piece):
-        batch = adaptor(images[slice(start, start + file.piece)])
-        if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(batch):
+        place = slice(start, min(start + file.piece, len(images)))
+        asked = start + np.flatnonzero(wanted[place])
+        if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(asked):
             pieces.append(otherwise[start:])
             tell(Notice(f"{len(otherwise) - start} images keep their unadapted answers: lost requests ate the budget."))
             break
-        rows = box(batch)
+        if known is None:
+            rows = box(adaptor(images[place]))
+        else:
+            rows = known[place].copy()
+            if len(asked):
+                rows[asked - start] = box(adaptor(images[asked]))
         file.append(rows, first=start == 0)
         pieces.append(rows)
         tell(Answered(box.purpose, start + len(rows), len(images)))

@@ -82,10 +82,11 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
 
 
 def _plan_procedure(recipe: Procedure, images: int, limit: int | None) -> Plan:
-    queries = {"select": images, **recipe.queries(images)}
+    queries = {"select": images, **recipe.within(images, limit)}
     needed = sum(queries.values())
     if limit is None or needed <= limit:
-        return Plan(images, recipe.epochs, (), queries, limit, False)
+        nothing = len(queries) == 1 and bool(recipe.queries(images))
+        return Plan(images, 0 if nothing else recipe.epochs, (), queries, limit, shortened=nothing)
     if not recipe.elastic:
         raise BudgetError(f"{recipe.name} needs {needed / images:g} queries an image; raise the budget.")
     queries["probe"] = max(0, queries["probe"] - (needed - limit))

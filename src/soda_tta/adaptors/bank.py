@@ -88,7 +88,7 @@ class BankAdaptor(Adaptor):
         pixels = torch.from_numpy(np.array(images, np.float32, order="C"))
         step = max(1, PIECE // pixels[0].numel()) if len(pixels) else 1
         with torch.inference_mode():
-            pieces = [ways_from(piece, self.structure.grain, used) for piece in pixels.split(step)]
+            pieces = [ways_from(piece, self.structure.grain, used) for piece in torch.split(pixels, step)]
         prepared: Array = torch.cat(pieces).numpy()
         return prepared
 
@@ -147,7 +147,7 @@ def ways_from(images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * l
 
 def toned(ways: Tensor, thetas: Tensor) -> Tensor:
     """Mix, smooth or sharpen, then tone: (n, 1 + versions, 3, h, w) and (k, d) to (k, n, 3, h, w) in [0, 1]."""
-    mixing, kernels, tone = thetas.split([len(MIXED), len(KERNELS), len(TONE)], dim=1)
+    mixing, kernels, tone = torch.split(thetas, [len(MIXED), len(KERNELS), len(TONE)], dim=1)
     count, versions, channels, height, width = ways.shape
     weights = torch.cat([torch.ones_like(mixing[:, :1]), mixing], dim=1)
     mixed = (weights @ ways.reshape(count, versions, -1)).reshape(count, len(thetas), channels, height, width)

@@ -23,6 +23,9 @@ class Identity(Adaptor):
     def differentiable(self, images: Any, theta: Any, noise: int | None = None) -> Any:
         return images
 
+    def describe(self) -> str:
+        return "leaves the image as it is"
+
     def numbers(self) -> dict[str, Any]:
         return {}
 

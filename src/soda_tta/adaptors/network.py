@@ -112,6 +112,9 @@ class NetworkAdaptor(Adaptor):
         parts = zip(self.shapes, torch.split(theta, sizes), strict=True)
         return {name: part.view(shape) for (name, shape), part in parts}
 
+    def describe(self) -> str:
+        return f"a network of {self.parameters.size:,} weights adds up to {DEVIATION:g} to each pixel value"
+
     def numbers(self) -> dict[str, Any]:
         return asdict(self.structure)
 

@@ -10,6 +10,7 @@ from soda_tta.box.onnx_runtime import OnnxBox
 from soda_tta.box.open_inference import OpenInferenceBox
 from soda_tta.box.python import CallableBox
 from soda_tta.box.quantised import Quantised
+from soda_tta.box.recorded import Recorded, Transcript
 from soda_tta.box.retrying import Retrying
 from soda_tta.box.torch_module import ModuleBox
 
@@ -25,7 +26,9 @@ __all__ = [
     "OnnxBox",
     "OpenInferenceBox",
     "Quantised",
+    "Recorded",
     "Retrying",
+    "Transcript",
     "Wrapper",
     "load_box",
 ]

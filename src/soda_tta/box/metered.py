@@ -11,8 +11,6 @@ from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Array, check_images
 from soda_tta.errors import BudgetError
 
-PURPOSES = ("select", "tune", "probe", "evaluate", "serve")
-
 
 class Ledger:
     """Queries by purpose, under one hard limit.

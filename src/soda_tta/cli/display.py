@@ -19,6 +19,7 @@ PHASES = {
     "evaluate": "answering",
     "tune": "choosing lr",
     "probe": "learning",
+    "judge": "judging",
     "serve": "answering",
 }
 KEPT = 400  # steps of which the course is drawn

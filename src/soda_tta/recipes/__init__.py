@@ -7,17 +7,18 @@ from soda_tta.recipes.batch_statistics import bn, tent
 from soda_tta.recipes.beta import beta
 from soda_tta.recipes.deployed import deployed
 from soda_tta.recipes.dine import dine
+from soda_tta.recipes.economy import soda_e
 from soda_tta.recipes.input_space import da_pgd, da_zoo_input
 from soda_tta.recipes.model_adaptation import ma_so
 from soda_tta.recipes.neighbours import lame
 from soda_tta.recipes.office_home import soda_office_home, soda_r_office_home
 from soda_tta.recipes.online import soda_o
-from soda_tta.recipes.procedure import Given, Procedure
+from soda_tta.recipes.procedure import Given, Outcome, Procedure
 from soda_tta.recipes.pseudo_labels import da_direct, da_pl
 from soda_tta.recipes.recipe import Recipe
 from soda_tta.recipes.soda import soda, soda_auto, soda_fo, soda_r
 
-__all__ = ["Given", "Method", "Procedure", "Recipe", "find_method", "methods"]
+__all__ = ["Given", "Method", "Outcome", "Procedure", "Recipe", "find_method", "methods"]
 
 Method = Recipe | Procedure
 
@@ -25,7 +26,7 @@ Method = Recipe | Procedure
 def methods() -> dict[str, Method]:
     """Every method by name."""
     known: tuple[Method, ...] = (
-        *(deployed, soda, soda_auto, soda_o, da_pl, da_direct, da_pgd, da_zoo_input, dine, beta, lame),
+        *(deployed, soda_e, soda, soda_auto, soda_o, da_pl, da_direct, da_pgd, da_zoo_input, dine, beta, lame),
         *(soda_fo, soda_r, ma_so, bn, tent, soda_office_home, soda_r_office_home),
     )
     return {method.name: method for method in known}

@@ -1,4 +1,4 @@
-"""Methods that leave the images alone: they correct the answers, or adapt a copy of the model."""
+"""Methods with a mind of their own: they correct the answers, adapt a copy of the model, or search in their own way."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from soda_tta.box import Box, Ledger, ModuleBox
+from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.box import Box, Ledger, Metered, ModuleBox, Recorded, Transcript
 from soda_tta.data import Images
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.recipes.recipe import ALIASES, convert
+from soda_tta.verdict import Verdict
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -29,6 +31,23 @@ class Given:
     ledger: Ledger
     seed: int
     tell: Callable[[Step], None]
+    transcript: Transcript | None = None  # answers that survive a kill
+
+    def asking(self, purpose: str) -> Box:
+        """The box for one purpose: metered, and after a kill told again what was paid."""
+        box = Metered(self.box, self.ledger, purpose)
+        return Recorded(box, self.transcript) if self.transcript else box
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a procedure: answers, or an adaptor to answer with."""
+
+    probabilities: Array | None  # None: answer every image through the adaptor
+    adaptor: Adaptor = Identity()
+    verdict: Verdict | None = None
+    known: Array | None = None  # answers through the adaptor that are paid already; rows of NaN are not
+    reason: str | None = None  # why it ended as it did
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +70,17 @@ class Procedure(ABC):
     def answer(self, given: Given) -> Array:
         """The probabilities to use, one row an image, in order."""
 
+    def adapt(self, given: Given) -> Outcome:
+        """The same, for procedures that have more to tell."""
+        return Outcome(self.answer(given))
+
     def queries(self, images: int) -> dict[str, int]:
         """What it spends beyond the first look, by purpose."""
         return {}
+
+    def within(self, images: int, limit: int | None) -> dict[str, int]:
+        """The same under a limit of queries in all; more than that is shortened or refused."""
+        return self.queries(images)
 
     def but(self, **numbers: Any) -> Procedure:
         """The same procedure with other numbers."""

@@ -1,0 +1,235 @@
+"""soda-e: choose among restorations of the images by few queries, and deploy the choice only if it is sure to help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from soda_tta.adaptors import Bank, BankAdaptor
+from soda_tta.adaptors.parts import moves, units
+from soda_tta.box import Box
+from soda_tta.errors import RecipeError
+from soda_tta.events import Step
+from soda_tta.objectives import information_of_each, mutual_information
+from soda_tta.recipes.procedure import Array, Given, Outcome, Procedure
+from soda_tta.search import Evolution, Pursuit
+from soda_tta.verdict import judge, moved
+
+SETS, ORDER, GENERATIONS = 11, 12, 13  # streams of randomness
+ROUNDS = 6  # rounds of pursuit a budget is laid out for
+FEWEST_IMAGES = 24  # a round of fewer tells nothing
+MOST_IMAGES = 512  # searched on while the moves are large; their restored versions are made once and kept
+PREPARED_BYTES = 2**30  # of restored versions kept at once
+CHECK_EVERY = 4  # generations between two looks at images held out from evolution
+
+
+class Sizes(NamedTuple):
+    """How a budget is laid out: images judged on, images a round, queries of the search."""
+
+    judged: int
+    batch: int
+    probe: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Economy(Procedure):
+    """The restoration bank, searched by mutual information on a part of the images, judged on others.
+
+    Its cost does not grow with the number of images: about 12,000 queries of search by default, whatever their number;
+    a larger budget goes on with CMA-ES until images held out from it see no gain. The adaptor is adopted only if the
+    information shared by two looks at images the search never saw rises beyond chance (`level`).
+    """
+
+    name: str = "soda-e"
+    summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."
+    needs: str = "probabilities"
+    batch: int = 128  # images a round, at most
+    judged: int = 500  # images the verdict is passed on, at most
+    level: float = 0.01  # rate of wrong adoptions
+    tried: int = 8  # moves a round
+    caution: float = 1.0  # standard errors a move must gain
+    population: int = 12  # of CMA-ES, where the budget reaches for it
+    sigma: float = 0.15
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (0 < self.level < 0.5 and self.judged >= 10 and self.batch >= FEWEST_IMAGES):
+            raise RecipeError(f"{self.name} needs level in (0, 0.5), judged >= 10 and batch >= {FEWEST_IMAGES}.")
+        self.pursuit(), self.evolution()  # refuse impossible numbers
+
+    def pursuit(self) -> Pursuit:
+        return Pursuit(tried=self.tried, caution=self.caution)
+
+    def evolution(self) -> Evolution:
+        return Evolution(population=self.population, sigma=self.sigma)
+
+    def queries(self, images: int) -> dict[str, int]:
+        return self.within(images, None)
+
+    def within(self, images: int, limit: int | None) -> dict[str, int]:
+        sizes = self.sizes(images, limit)
+        if sizes is None:
+            return {}
+        return {"probe": sizes.probe, "judge": 2 * sizes.judged, "evaluate": images}
+
+    def sizes(self, images: int, limit: int | None) -> Sizes | None:
+        """How to spend what a limit leaves beside the first look and the answer; None if that is too little."""
+        judged = min(self.judged, images // 4)
+        first, later = self.pursuit().candidates(len(moves()))
+        wanted = first + (ROUNDS - 1) * later  # queries an image and search
+        largest = min(self.batch, images - judged)
+        if limit is None:
+            return Sizes(judged, largest, wanted * largest) if largest >= FEWEST_IMAGES else None
+        left = limit - 2 * images
+        judged = min(judged, left // 8)
+        probe = left - 2 * judged
+        batch = min(largest, max(FEWEST_IMAGES, probe // wanted))
+        enough = judged >= 10 and largest >= FEWEST_IMAGES and probe >= batch * (first + later)
+        return Sizes(judged, batch, probe) if enough else None
+
+    def adapt(self, given: Given) -> Outcome:
+        sizes = self.sizes(len(given.images), given.ledger.limit)
+        if sizes is None:
+            return Outcome(given.before, reason=self.too_little(given))
+        order = np.random.default_rng([given.seed, SETS]).permutation(len(given.images))
+        held, free = order[: sizes.judged], order[sizes.judged :]
+        search = Search(self, given, sizes, free)
+        theta = search.pursue()
+        theta = search.evolve(theta)
+        adaptor = search.adaptor
+        adaptor.parameters = theta.astype(np.float32)
+        if not theta.any():
+            return Outcome(given.before, reason="No change of the images helped; the model's own answers are kept.")
+        held = np.sort(held)
+        box, images = given.asking("judge"), given.images[held]
+        adapted = adaptor(images)
+        after = given.asking("evaluate")(adapted)
+        verdict = judge(
+            before=(given.before[held], box(moved(images))), after=(after, box(moved(adapted))), level=self.level
+        )
+        if not verdict.adopt:
+            return Outcome(given.before, verdict=verdict, reason=verdict.sentence)
+        known = np.full(given.before.shape, np.nan, np.float32)
+        known[held] = after
+        seen, rows = search.known(theta)
+        known[seen] = rows
+        return Outcome(None, adaptor, verdict, known, verdict.sentence)
+
+    def answer(self, given: Given) -> Array:
+        raise NotImplementedError("soda-e leaves the answering to whoever called `adapt`.")
+
+    def too_little(self, given: Given) -> str:
+        count, limit = len(given.images), given.ledger.limit
+        needed = next((q for q in range(3, 10_000) if self.sizes(count, q * count)), None)
+        if limit is None or needed is None:
+            return f"{count} images are too few to search on and to judge by; the model's own answers are kept."
+        return (
+            f"{limit / count:g} queries an image leave too little to search by; "
+            f"the model's own answers are kept. From {needed} on there is enough."
+        )
+
+
+class Search:
+    """The search of one run: its images, their restored versions, and every answer that is already paid."""
+
+    def __init__(self, numbers: Economy, given: Given, sizes: Sizes, free: Array) -> None:
+        self.numbers, self.given, self.sizes = numbers, given, sizes
+        self.adaptor: BankAdaptor = Bank.for_size(given.images.size).build()
+        self.box: Box = given.asking("probe")
+        bytes_each = self.adaptor.prepare(given.images[slice(0, 1)]).nbytes
+        most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // bytes_each))
+        self.places = np.sort(free[:most])
+        self.prepared = self.adaptor.prepare(given.images[self.places])
+        self.spent = 0
+        # answers at the current parameters, for the images that have been asked there
+        self.at = np.zeros(len(moves()[0]))
+        self.rows = {index: given.before[place] for index, place in enumerate(self.places)}
+        self.order = np.random.default_rng([given.seed, ORDER])
+        self.waiting: list[int] = []
+
+    def pursue(self) -> Array:
+        search = self.numbers.pursuit().start(self.at, moves())
+        while not search.done:
+            points = search.ask()
+            indices = self.take()
+            if not self.affordable(len(points) * len(indices)):
+                break
+            base = self.current(indices)
+            answers = np.concatenate([base[None], self.ask(points[1:], indices)])
+            search.tell(np.array([-information_of_each(rows) for rows in answers]))
+            chosen = np.flatnonzero((points == search.theta).all(axis=1))
+            if len(chosen) and chosen[0] > 0:
+                self.move(search.theta, indices, answers[chosen[0]])
+            self.report(search.rounds, search.length, answers)
+        return search.theta
+
+    def evolve(self, theta: Array) -> Array:
+        """Go on by CMA-ES with what is left, as long as images held out from it gain."""
+        population, batch = self.numbers.population, self.sizes.batch
+        held = np.arange(len(self.places))[: len(self.places) // 3]
+        rest = np.arange(len(self.places))[len(held) :]
+        cost = CHECK_EVERY * population * batch + 2 * len(held)
+        if len(rest) < batch or not self.affordable(cost):
+            return theta
+        search = self.numbers.evolution().start(theta, units(), self.given.seed)
+        best, score = theta, mutual_information(self.ask(theta[None], held)[0])
+        generation = 0
+        while self.affordable(cost):
+            for _ in range(CHECK_EVERY):
+                indices = np.sort(
+                    np.random.default_rng([self.given.seed, GENERATIONS, generation]).choice(rest, batch, replace=False)
+                )
+                answers = self.ask(search.ask(), indices)
+                search.tell([-mutual_information(rows) for rows in answers])
+                generation += 1
+                self.report(generation, self.numbers.sigma, answers)
+            gained = mutual_information(self.ask(search.theta[None], held)[0])
+            if gained <= score:
+                break
+            best, score = search.theta, gained
+        return best
+
+    def take(self) -> Array:
+        """The images of a round: all come before one comes again."""
+        if len(self.waiting) < self.sizes.batch:
+            self.waiting = list(self.order.permutation(len(self.places)))
+        taken = [self.waiting.pop() for _ in range(min(self.sizes.batch, len(self.waiting)))]
+        return np.sort(np.array(taken))
+
+    def current(self, indices: Array) -> Array:
+        """The answers at the current parameters; asks only for what is not known."""
+        unknown = np.array([index for index in indices if index not in self.rows], int)
+        if len(unknown):
+            self.rows.update(zip(unknown.tolist(), self.ask(self.at[None], unknown)[0], strict=True))
+        return np.array([self.rows[index] for index in indices])
+
+    def move(self, theta: Array, indices: Array, rows: Array) -> None:
+        self.at, self.rows = theta, dict(zip(indices.tolist(), rows, strict=True))
+
+    def known(self, theta: Array) -> tuple[Array, Array]:
+        """Images whose answers at these parameters are paid, and the answers."""
+        if not np.array_equal(theta, self.at):
+            return np.zeros(0, int), np.zeros((0, self.given.before.shape[1]), np.float32)
+        return self.places[list(self.rows)], np.array(list(self.rows.values()))
+
+    def affordable(self, queries: int) -> bool:
+        left = self.given.ledger.left
+        reserve = len(self.given.images) + 2 * self.sizes.judged
+        return self.spent + queries <= self.sizes.probe and (left is None or left - reserve >= queries)
+
+    def ask(self, thetas: Array, indices: Array) -> Array:
+        adapted = self.adaptor.mix(self.prepared[indices], thetas)
+        answers = self.box(adapted.reshape(-1, *adapted.shape[2:]))
+        self.spent += len(answers)
+        return answers.reshape(len(thetas), len(indices), -1)
+
+    def report(self, number: int, length: float, answers: Array) -> None:
+        losses = tuple(-mutual_information(rows) for rows in answers)
+        queries = answers.shape[0] * answers.shape[1]
+        self.given.tell(Step(number, 1, 1, length, "probe", queries, losses, -losses[0], 0.0))
+
+
+soda_e = Economy()
