@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench setup real peers clean
+.PHONY: demo test lint bench setup real peers browser clean
 
 demo: setup
 	$(BIN)/soda-tta demo
@@ -25,6 +25,10 @@ real: setup
 peers: setup
 	.ci/install-peers
 	$(BIN)/python -m pytest -m peers tests/peers
+
+browser: setup
+	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	$(BIN)/python -m pytest -m browser tests/browser
 
 setup: .venv/complete
 

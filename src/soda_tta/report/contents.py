@@ -8,7 +8,6 @@ from typing import Any
 from soda_tta.data import Images
 from soda_tta.errors import ImageError, RunError
 from soda_tta.report.account import Account, account_of, read_account
-from soda_tta.report.bench_page import bench_page
 from soda_tta.report.commands import option
 from soda_tta.report.comparison_page import comparison_page
 from soda_tta.report.findings import Findings, find
@@ -29,6 +28,8 @@ def page_of(
     if stores:
         if len(subjects) > 1:
             raise RunError("a bench store has a page of its own; merge stores with 'soda-tta bench merge' first.")
+        from soda_tta.report.bench_page import bench_page  # the bench brings much along that a run does not need
+
         return bench_page(Path(stores[0]))
     accounts = [account_of(s) if isinstance(s, Run) else read_account(Path(s)) for s in subjects]
     names = None if classes is None else read_classes(classes)

@@ -1,0 +1,101 @@
+"""Reports in a real browser: nothing fails, nothing leaves, everything decodes, and a phone can show it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from soda_tta import adapt, load_box
+from soda_tta.bench import Cell, Store
+from soda_tta.demo import hazy_digits, load_digits
+from soda_tta.report import write_report
+
+from .conftest import Visit
+
+pytestmark = pytest.mark.browser
+EVIL = "<script>alert('evil')</script><img src=http://evil.example/x onerror=alert(1)>" + "long" * 60
+PAGES = ("run", "plain", "compared", "bench", "evil", "killed")
+PHONE, DESK = 380, 1100
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[str, Path]:
+    """Every kind of page, made from real runs on the demo's model."""
+    place = tmp_path_factory.mktemp("pages")
+    model, source = hazy_digits(place)
+    images, labels = np.load(source)[:300], load_digits(0).test_labels[:300]
+    box, small = load_box(str(model)), {"epochs": 4, "lr": 0.05, "width": 8}
+    run = adapt(images, box, "soda", **small, out=place / "run")
+    other = adapt(images, box, "soda", **small, seed=1)
+    made = {name: place / f"{name}.html" for name in PAGES}
+    write_report(run, made["run"], images=images, labels=labels, price=1.5)
+    write_report(run, made["plain"])
+    write_report([run, other, adapt(images, box, "lame")], made["compared"], images=images, labels=labels)
+    store = Store(place / "store")
+    for corruption in ("fog", "contrast"):
+        for method in ("soda", "deployed", "soda-fo", "bn", "tent", "lame", "dine", "beta", "da-pl"):
+            store.add(Cell(method=method, corruption=corruption), measured(40, 50))
+    write_report(store.folder, made["bench"])
+    run.names[:] = [f"{EVIL}{index}" for index in range(300)]
+    run.notices.append(EVIL)
+    run.card["command"] = ["adapt", "--model", EVIL]
+    classes = [f"{index}{EVIL}" for index in range(10)]
+    write_report(run, made["evil"], images=images, labels=labels, classes=classes)
+    (place / "run" / "answers.safetensors").unlink()
+    (place / "run" / "adaptor.safetensors").unlink()
+    write_report(place / "run", made["killed"])
+    return made
+
+
+def measured(before: float, after: float) -> dict[str, Any]:
+    curve = [{"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": before + e} for e in (1, 2, 3)]
+    counts = {"queries": {"select": 100}, "queries_an_image": 10.0, "seconds": 60.0}
+    return {"before": before, "after": after, **counts, "stopped": "finished", "curve": curve, "card": {}}
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
+def test_a_page_is_quiet_whole_and_fits(browser, pages, name: str, width: int, scheme: str) -> None:
+    with Visit(browser, pages[name], width, scheme) as visit:
+        assert visit.troubles == [] and visit.outside() == []
+        broken = visit.page.evaluate(
+            "Promise.all([...document.images].map(i => i.decode().then(() => i.naturalWidth, () => 0)))"
+        )
+        assert all(broken), "an image does not decode"
+        assert len(broken) >= (9 if name in ("run", "evil") else 0)
+        scrolled, seen = visit.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert scrolled <= seen == width
+        assert visit.page.evaluate("document.scripts.length") == 0
+
+
+def test_figures_have_their_colours_and_words_in_both_schemes(browser, pages) -> None:
+    inks = []
+    for scheme in ("light", "dark"):
+        with Visit(browser, pages["run"], DESK, scheme) as visit:
+            drawn = "[...document.querySelectorAll('svg text')].map(t => getComputedStyle(t).fill)"
+            colours = set(visit.page.evaluate(drawn))
+            assert len(colours) == 1  # all of them the page's ink
+            inks.append(colours.pop())
+            sizes = visit.page.evaluate("[...document.querySelectorAll('figure svg')].map(s => s.clientWidth)")
+            assert len(sizes) == 7 and min(sizes) > 300
+            words = visit.page.inner_text("body")
+            assert "mutual information (nats)" in words and "cycles a pixel" in words
+    assert inks[0] != inks[1]
+
+
+def test_text_in_figures_can_be_read_on_a_phone(browser, pages) -> None:
+    with Visit(browser, pages["run"], PHONE) as visit:
+        heights = visit.page.evaluate(
+            "[...document.querySelectorAll('svg text')].filter(t => !t.getAttribute('transform')?.includes('-90'))"
+            ".map(t => t.getBoundingClientRect().height)"
+        )
+        assert min(heights) > 9
+
+
+def test_it_prints_on_a_few_sheets_of_white_paper(browser, pages) -> None:
+    with Visit(browser, pages["run"], DESK, "dark") as visit:
+        visit.page.emulate_media(media="print")
+        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        printed = visit.page.pdf(format="A4")
+        assert printed.startswith(b"%PDF") and 2 <= printed.count(b"/Type /Page\n") <= 10
