@@ -63,6 +63,8 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
         for name, objective in OBJECTIVES.items():
             losses[name][number] = objective(rows, selections[name].labels, selections[name].reliable).value
 
+    answers = black(adaptor.candidates(pixels, theta[None])[0]).argmax(axis=1)
+    right = 100 * float((answers == labels).mean())  # what the adaptor is worth at this point
     found, gradients = [], {}
     for name, objective in OBJECTIVES.items():
         task = Task(images, white, Ledger(), selections[name], objective, IMAGES, 0, 0)
@@ -70,8 +72,8 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
     wanted = gradients["true labels"]
     for name in OBJECTIVES:
         slopes, gradient = (losses[name][1:] - losses[name][0]) / MU, gradients[name]
-        row = {"corruption": corruption, "point": point, "objective": name, "norm": float(np.linalg.norm(gradient))}
-        row["cosine"] = cosine(gradient, wanted)
+        row = {"corruption": corruption, "point": point, "accuracy": right, "objective": name}
+        row |= {"norm": float(np.linalg.norm(gradient)), "cosine": cosine(gradient, wanted)}
         for q in Q:
             # sigma^2 times the gradient is what Eq. 1 estimates; here it is divided out
             estimates = [slopes[s : s + q] @ drawn[s : s + q] / q / SIGMA**2 for s in range(0, DIRECTIONS, q)]
@@ -101,12 +103,10 @@ def main() -> None:
         for point in ("untrained", "learned"):
             for row in measure(images, clean.labels, corruption, point):
                 rows.append(row)
-                print(
-                    f"| {corruption} | {point} | {row['objective']} | {row['norm']:.3f} | {row['error_q5']:.2f} | "
-                    f"{row['relative_q5']:.1f} | {row['relative_q50']:.1f} | {row['cosine']:.2f} | "
-                    f"{row['cosine_q5']:.3f} | {row['cosine_q50']:.3f} |",
-                    flush=True,
-                )
+                told = [corruption, f"{point}, {row['accuracy']:.0f} %", row["objective"], f"{row['norm']:.3f}"]
+                told += [f"{row[name]:.1f}" for name in ("error_q5", "relative_q5", "relative_q50")]
+                told += [f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50")]
+                print(f"| {' | '.join(told)} |", flush=True)
     d = find_method("soda").adaptor.build(seed=0).parameters.size
     card = {
         "model": MODEL,

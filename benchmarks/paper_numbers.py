@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from soda_tta.bench.grids import OWN_PROTOCOL
+from soda_tta.recipes import methods
+
 
 @dataclass(frozen=True)
 class Row:
@@ -53,7 +56,7 @@ C10 |= {"da-pl": 72.93, "soda-o": 78.79, "soda": 82.55, "soda-fo": 85.97, "soda-
 C100 = {"deployed": 41.41, "soda": 52.41, "soda-r": 60.31, "ma-so": 62.02}
 IMAGENET = {"deployed": (8.98, 70.92), "soda": (26.72, 74.72), "soda-r": (40.99, 61.71), "ma-so": (34.85, 69.21)}
 LITE, RESNET = "imagenet_efficientnet_lite0", "imagenet_resnet50"
-OURS = ("lame", "bn", "tent")  # yardsticks the paper lacks
+OURS = tuple(name for name in methods() if name not in C10 and name not in OWN_PROTOCOL)  # what the paper lacks
 
 EXPERIMENTS = (
     Experiment(

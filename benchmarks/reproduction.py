@@ -138,7 +138,12 @@ def gradient_text(path: Path) -> str:
     lines = [[*head, "cosine of the gradient", "of an estimate, q = 5", "q = 50"]]
     for row in facts["rows"]:
         lines.append(
-            [row["corruption"].replace("_", " "), row["point"], row["objective"], f"{row['norm']:.3g}"]
+            [
+                row["corruption"].replace("_", " "),
+                f"{row['point']}, {row['accuracy']:.0f} %",
+                row["objective"],
+                f"{row['norm']:.3g}",
+            ]
             + [f"{row['error_q5']:.3g}", f"{row['relative_q5']:.1f}", f"{row['relative_q50']:.1f}"]
             + [f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50")]
         )

@@ -1,6 +1,7 @@
 """A small grid on real images and a real model: run, killed, continued, printed."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import time
 import psutil
 import pytest
 
-from soda_tta.bench import Store
+from soda_tta import zoo
+from soda_tta.bench import Cell, Store, run_cell
 
 pytestmark = pytest.mark.real
 
@@ -55,3 +57,51 @@ def test_a_killed_grid_goes_on_where_it_was(tmp_path) -> None:
         assert len(result["curve"]) == (2 if cell.method in ("soda", "soda-fo") else 0)
     table = subprocess.run([*BENCH, "table", "store"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert "| contrast |" in table and "| mean of 2 |" in table
+
+
+def bench(folder, *words: str) -> str:
+    return subprocess.run([*BENCH, *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_figures_of_what_was_learned_and_a_model_of_ones_own(tmp_path) -> None:
+    shutil.copy(zoo.onnx_path("cifar10_resnet20"), tmp_path / "mine.onnx")
+    (tmp_path / "grid.toml").write_text(
+        '[[cells]]\nmethod = "soda"\nmodel = ["cifar10_resnet20", "mine.onnx"]\ncorruption = ["contrast", "pixelate"]\n'
+        "images = 40\nnumbers = { epochs = 2, lr = 0.05 }\n"
+    )
+    bench(tmp_path, "run", "grid.toml", "--out", "store", "--json")
+    store = Store(tmp_path / "store")
+    by_model = {}
+    for cell, result in store:
+        by_model.setdefault(cell.model, []).append((cell.corruption, result["after"]))
+        assert store.adaptor_path(cell).exists()
+    assert sorted(by_model["mine.onnx"]) == sorted(by_model["cifar10_resnet20"])  # one model under two names
+    shown = json.loads(bench(tmp_path, "figure", "store", "--kind", "pictures", "--out", "pictures.svg", "--json"))
+    assert [each["corruption"] for each in shown["pictures"]] == ["contrast", "pixelate"]
+    assert shown["pictures"][0]["distance"]["adapted"] < shown["pictures"][0]["distance"]["corrupted"]
+    kept, removed = (store.adaptor_path(cell) for cell, _ in list(store)[:2])
+    removed.unlink()  # as in a store from elsewhere: the cell is run again
+    plane = json.loads(bench(tmp_path, "figure", "store", "--kind", "tsne", "--out", "tsne.png", "--json"))
+    assert len(plane["before"]) == len(plane["after"]) == len(plane["labels"]) == 40 and len(plane["classes"]) == 10
+    assert kept.exists() and (tmp_path / "tsne.png").stat().st_size > 5000
+
+
+def test_lite0_and_its_pacs_classifier_score_as_known() -> None:
+    pytest.importorskip("efficientnet_lite_pytorch")
+    for model, data, images, low, high in (
+        ("imagenet_efficientnet_lite0", "imagenet-1000", 200, 82, 88),  # 85.0; 89.3 on all 1,000
+        ("pacs_photo_lite0", "pacs/cartoon", 210, 40, 55),
+    ):
+        cell = Cell(method="deployed", data=data, model=model, corruption="clean", images=images)
+        assert low < run_cell(cell)["after"] < high
+
+
+def test_a_half_done_cell_of_other_code_is_begun_again(tmp_path) -> None:
+    cell = Cell(method="soda", images=16, numbers={"epochs": 1, "width": 4})
+    first = run_cell(cell, tmp_path / "cell")
+    card = json.loads((tmp_path / "cell" / "run.json").read_text())
+    card["numbers"].pop("average")
+    (tmp_path / "cell" / "run.json").write_text(json.dumps({**card, "stopped": None}))
+    with pytest.warns(UserWarning, match="begun again"):
+        again = run_cell(cell, tmp_path / "cell")
+    assert again["after"] == first["after"] and again["queries"] == first["queries"]

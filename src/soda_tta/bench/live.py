@@ -21,7 +21,9 @@ Entry = tuple[Cell, dict[str, Any]]
 class LiveTable:
     """One row a method with its numbers: how many of its cells are there, and what they came to on average."""
 
-    def __init__(self, cells: Iterable[Cell], known: Iterable[Entry], *, quiet: bool, console: Console | None) -> None:
+    def __init__(
+        self, cells: Iterable[Cell], known: Iterable[Entry], *, quiet: bool = False, console: Console | None = None
+    ) -> None:
         self.console, self.quiet = console or Console(stderr=True, highlight=False), quiet
         planned = {cell.key: cell for cell in cells}
         self.rows = {cell.key: label(cell) for cell in planned.values()}

@@ -83,7 +83,7 @@ def run_cells(options: argparse.Namespace) -> int:
     if not cells:
         raise SodaError(f"the grid has no cell of method {options.only!r}.")
     store = Store(options.out)
-    with LiveTable(cells, store, quiet=options.json, console=None) as report:
+    with LiveTable(cells, store, quiet=options.json) as report:
         try:
             done = run_grid(cells, store, jobs=options.jobs, report=report)
         except KeyboardInterrupt:
