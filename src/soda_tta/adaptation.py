@@ -35,7 +35,7 @@ PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
 def adapt(
     images: Any,
     box: Any,
-    method: str | Method = "soda",
+    method: str | Method = "soda-e",
     budget: float | None = None,
     seed: int = 0,
     *,

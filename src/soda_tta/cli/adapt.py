@@ -37,14 +37,14 @@ def add_to(commands: Any) -> None:
     add_images(parser)
     group = parser.add_argument_group("the run")
     group.add_argument("--out", metavar="RUN", help="directory for the run (not needed with --dry-run)")
-    group.add_argument("--method", default="soda", metavar="NAME", help="see 'soda-tta methods' (default soda)")
+    group.add_argument("--method", default="soda-e", metavar="NAME", help="see 'soda-tta methods' (default soda-e)")
     group.add_argument("--budget", type=float, metavar="Q", help="at most Q queries an image, all purposes together")
     group.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="change a number of the method: q=10, lr=auto ...",
+        help="change a number of the method, such as level=0.001; see 'soda-tta methods'",
     )
     group.add_argument("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")

@@ -21,7 +21,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.demo import CONTRAST, GRAIN, NUMBERS, VEIL, run_demo
+    from soda_tta.demo import BUDGET, CONTRAST, GRAIN, PAPER, VEIL, run_demo
 
     with Display(quiet=options.json) as display:
         if not options.json:
@@ -30,25 +30,27 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(demo.summary()))
         return 0
-    run_ = demo.run
+    economy, paper = demo.results["soda-e"], demo.results["soda"]
     print("A digit classifier, deployed as an ONNX file and seen only through its probabilities.")
-    print(f"Haze ({VEIL} + {CONTRAST} x image + noise {GRAIN}) over {len(run_.before)} unlabelled test images.\n")
-    print(f"  clean images    {demo.clean:6.1%}  {bar(demo.clean)}")
-    print(f"  hazy            {demo.before:6.1%}  {bar(demo.before)}")
-    print(f"  hazy, adapted   {demo.after:6.1%}  {bar(demo.after)}\n")
-    changed = ", ".join(f"{name}={value:g}" for name, value in NUMBERS.items())
-    print(
-        table(
-            [
-                ("method", f"soda, the paper's numbers but {changed} (a smaller set needs a larger step)"),
-                ("queries", f"{run_.ledger.total:,}, {run_.queries_an_image:.0f} an image"),
-                ("seconds", f"{demo.seconds:.1f}"),
-                ("picture", f"{demo.picture}  (clean / hazy / adapted)"),
-                ("run", f"{options.out}/run"),
-            ]
+    print(f"Haze ({VEIL} + {CONTRAST} x image + noise {GRAIN}) over {len(paper.run.before)} unlabelled test images.\n")
+    print(f"  clean images     {demo.clean:6.1%}  {bar(demo.clean)}")
+    print(f"  hazy             {demo.before:6.1%}  {bar(demo.before)}")
+    for name, result in demo.results.items():
+        print(
+            f"  adapted, {name:<6}  {result.accuracy:6.1%}  {bar(result.accuracy):<40}  "
+            f"{result.run.queries_an_image:3.0f} queries an image, {result.seconds:.1f} s"
         )
-    )
-    print("\nNo label was used to adapt; labels only measured the three accuracies.")
+    changed = ", ".join(f"{name}={value:g}" for name, value in PAPER.items())
+    rows = [
+        ("soda-e", f"at most {BUDGET} queries an image: {economy.run.adaptor.describe()}"),
+        ("verdict", economy.run.reason),
+        ("soda", f"the paper's numbers but {changed} (a smaller set needs a larger step)"),
+        ("picture", f"{demo.picture}  (clean / hazy / adapted)"),
+        ("report", str(demo.report)),
+        ("runs", f"{options.out}/run, {options.out}/run-paper"),
+    ]
+    print(f"\n{table(rows)}")
+    print("\nNo label was used to adapt; labels only measured the accuracies.")
     print("Next, your own model:  soda-tta adapt --model M --images DIR --out RUN --dry-run")
     return 0
 
