@@ -110,6 +110,8 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         "queries": dict(run.ledger.queries),
         "queries_an_image": run.queries_an_image,
         "stopped": run.stopped,
+        "does": run.adaptor.describe(),
+        "verdict": None if run.verdict is None else run.verdict.facts(),
         "seconds": round(time.perf_counter() - began, 2),
         "curve": curve.points,
         "card": run.card,
