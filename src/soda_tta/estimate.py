@@ -32,6 +32,7 @@ class Measured:
 
 # results/accuracy_estimates.json; a test compares
 ONE_LOOK = Measured(method="balanced agreement", error=0.028, margin=0.06)
+SCALED = Measured(method="balanced agreement, scaled to the clean accuracy", error=0.036, margin=0.08)
 TWO_LOOKS = Measured(method="balanced agreement of two looks", error=0.025, margin=0.06)
 
 
@@ -51,12 +52,20 @@ class Estimate:
 
 
 def estimate_accuracy(
-    probabilities: Array, *, flipped: Array | None = None, shares: Array | None = None, seed: int = 0
+    probabilities: Array,
+    *,
+    flipped: Array | None = None,
+    shares: Array | None = None,
+    clean: Array | None = None,
+    clean_accuracy: float | None = None,
+    seed: int = 0,
 ) -> Estimate:
     """The share of right answers, from the answers alone.
 
     `flipped`: the answers to the same images mirrored left to right, where that changes no class; a second query an
     image makes the estimate better. `shares`: how frequent each class is, if they are not equally frequent.
+    `clean` and `clean_accuracy`: the answers to images that are not shifted, and how many of such the model is known
+    to get right; the estimate is then scaled to be true there, which a model that is too modest needs.
 
     >>> answers = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])     # all class 0: half must be wrong
     >>> round(estimate_accuracy(answers).accuracy, 2)
@@ -73,6 +82,9 @@ def estimate_accuracy(
     else:
         second = check_rows(flipped)[np.sort(chosen)]
         accuracy, measured = float(second[np.arange(len(second)), assigned].mean()), TWO_LOOKS
+    if clean is not None and clean_accuracy is not None:
+        usual = estimate_accuracy(clean, shares=shares, seed=seed).accuracy
+        accuracy, measured = scale(balanced_agreement(rows, assigned), usual, clean_accuracy), SCALED
     margin = math.hypot(measured.margin, 1.645 * math.sqrt(accuracy * (1 - accuracy) / len(rows)))
     low, high = max(0.0, accuracy - margin), min(1.0, accuracy + margin)
     few = len(rows) < FEW_A_CLASS * rows.shape[1]
@@ -93,6 +105,13 @@ def sentence(accuracy: float, low: float, high: float, measured: Measured, few: 
         f"{measured.method}, which was {100 * measured.error:.1f} points off on average on CIFAR-C. It takes the "
         f"classes to be equally frequent and fails where they are not, or where images show none of the classes.{rough}"
     )
+
+
+def scale(accuracy: float, usual: float, clean_accuracy: float) -> float:
+    """An estimate in proportion to what the same estimator says of images whose accuracy is known."""
+    if not 0 < clean_accuracy <= 1:
+        raise ValueError(f"a clean accuracy of {clean_accuracy:g} is no share; give more than 0 and at most 1.")
+    return min(1.0, accuracy * clean_accuracy / max(usual, 1e-9))
 
 
 def balanced_agreement(rows: Array, assigned: Array, temperature: float = TEMPERATURE) -> float:

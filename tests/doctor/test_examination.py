@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from soda_tta.box import CallableBox, Input
 from soda_tta.data import open_images
 from soda_tta.doctor import examine
-from soda_tta.errors import BoxUnavailable, ImageError
+from soda_tta.errors import BoxUnavailable, ImageError, RecipeError
 
 
 def test_hazy_images_of_a_sound_model_are_worth_a_run(make, haze, colour_model) -> None:
@@ -148,6 +148,15 @@ def test_never_more_than_two_queries_an_image_and_never_a_crash(make, colour_mod
 def test_the_same_seed_gives_the_same_examination(make, haze, colour_model) -> None:
     first, second = (examine(haze(make(150)), colour_model(), sample=120, seed=3).facts() for _ in range(2))
     assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+def test_a_modest_model_is_judged_by_the_accuracy_it_is_known_to_have(make, haze, colour_model) -> None:
+    modest = colour_model(sharpness=12.0)
+    alone, known = (examine(make(240), modest, clean=make(240, seed=1), clean_accuracy=a) for a in (None, 0.97))
+    assert alone.estimate is not None and known.estimate is not None
+    assert alone.estimate.accuracy < 0.7 and known.estimate.accuracy == pytest.approx(0.97, abs=0.05)
+    with pytest.raises(RecipeError, match="--clean"):
+        examine(make(24), modest, clean_accuracy=0.9)
 
 
 def test_few_images_are_named(make, colour_model) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT = {"go": 0, "try": 0, "leave": 3, "fix": 4, "unknown": 5}
 COLOURS = {"good": "green", "caution": "yellow", "bad": "red"}
-NOT_FOR_ADAPT = {"--clean": 1, "--sample": 1, "--price": 1, "--json": 0, "--seed": 1}  # and how many words they take
+NOT_FOR_ADAPT = {"--clean": 1, "--clean-accuracy": 1, "--sample": 1, "--price": 1, "--json": 0, "--seed": 1}  # words
 EPILOG = """\
 examples:
   soda-tta doctor --model model.onnx --images night/
@@ -46,6 +46,9 @@ def add_to(commands: Any) -> None:
     add_images(parser)
     group = parser.add_argument_group("the examination")
     group.add_argument("--clean", metavar="DIR", help="images as they were before the shift; they need no labels")
+    group.add_argument(
+        "--clean-accuracy", type=float, metavar="A", help="share of clean images the model gets right, if you know it"
+    )
     group.add_argument("--sample", type=int, default=500, metavar="N", help="images to look at (default 500)")
     group.add_argument("--price", type=price, metavar="P", help="money a thousand queries, to print costs")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
@@ -64,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
             images,
             box,
             clean=clean,
+            clean_accuracy=options.clean_accuracy,
             price=options.price,
             sample=options.sample,
             seed=options.seed,

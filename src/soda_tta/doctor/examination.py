@@ -72,6 +72,7 @@ def examine(
     box: Any,
     *,
     clean: Any = None,
+    clean_accuracy: float | None = None,
     price: float | None = None,
     sample: int = SAMPLE,
     seed: int = 0,
@@ -80,16 +81,18 @@ def examine(
     """Says whether adapting `images` to the deployed model `box` is likely to help; neither is changed.
 
     Looks at no more than `sample` images, and as many of `clean`, and spends no more than two queries on each.
+    `clean_accuracy`: the share of clean images the model is known to get right, if you know it.
     A model that fails half-way gives what is known until then, with `failed` set.
     """
     if sample < 1:
         raise ImageError(f"a sample of {sample} images shows nothing; give at least 1.")
     if seed < 0:
         raise RecipeError(f"seed {seed} is negative; give 0 or more.")
+    if clean_accuracy is not None and (clean is None or not 0 < clean_accuracy <= 1):
+        raise RecipeError(f"a clean accuracy of {clean_accuracy:g} needs clean images (--clean) and is a share of 1.")
     began = time.perf_counter()
-    visit = Visit(
-        open_images(images), load_box(box), None if clean is None else open_images(clean), sample, seed, progress
-    )
+    reference = None if clean is None else open_images(clean)
+    visit = Visit(open_images(images), load_box(box), reference, clean_accuracy, sample, seed, progress)
     visit.go()
     prescription = prescribe(len(visit.images))
     if visit.answers is not None:
@@ -120,6 +123,7 @@ class Visit:
     images: Images
     box: Box
     clean: Images | None
+    clean_accuracy: float | None
     sample: int
     seed: int
     progress: Progress
@@ -193,14 +197,17 @@ class Visit:
     def judge(self, clean: Array | None) -> None:
         """What needs both sets of answers, or is content with one."""
         assert self.answers is not None
+        clean = clean if clean is not None and len(clean) >= FEWEST_TO_COMPARE else None
         shares = None
-        if clean is not None and len(clean) >= FEWEST_TO_COMPARE:
-            if evenness(clean.argmax(axis=1), clean.shape[1]) < EVEN:
-                shares = clean.mean(axis=0)  # better than to take balance for granted
-            if len(self.answers) >= FEWEST_TO_COMPARE:
-                self.findings.append(shift(self.answers, clean, self.seed))
+        if clean is not None and evenness(clean.argmax(axis=1), clean.shape[1]) < EVEN:
+            shares = clean.mean(axis=0)  # better than to take balance for granted
+        known = None if clean is None else self.clean_accuracy
+        self.estimate = estimate_accuracy(self.answers, shares=shares, clean=clean, clean_accuracy=known)
+        if clean is not None and len(self.answers) >= FEWEST_TO_COMPARE:
+            usual = known or estimate_accuracy(clean, shares=shares).accuracy
+            now = self.estimate.accuracy
+            self.findings.append(shift(self.answers, clean, now=now, usual=usual, seed=self.seed))
         self.findings.append(balance(self.answers, clean))
-        self.estimate = estimate_accuracy(self.answers, shares=shares)
         self.findings.append(accuracy(self.estimate))
 
     def look_again(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from soda_tta.doctor.finding import Finding
-from soda_tta.estimate import estimate_accuracy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LEVEL = 0.01  # one clean set in a hundred is called shifted
@@ -59,10 +58,9 @@ def _views(rows: Array) -> Array:
     return np.concatenate([best, entropy, rows[:, classes]], axis=1)
 
 
-def shift(answers: Array, clean: Array, seed: int = 0) -> Finding:
-    """Adapting undoes a shift; where there is none it can only harm."""
+def shift(answers: Array, clean: Array, *, now: float, usual: float, seed: int = 0) -> Finding:
+    """Adapting undoes a shift; where there is none it can only harm. `now`, `usual`: estimates of accuracy."""
     test = two_sample_test(answers, clean, seed=seed)
-    usual, now = estimate_accuracy(clean).accuracy, estimate_accuracy(answers).accuracy
     numbers = {
         "p_value": test.p_value,
         "level": LEVEL,
