@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ from soda_tta.bench.figure_data import convergence
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
 NOTHING = "Not run yet."
-MARGIN = 1.0  # points: less than chance makes of two desk runs, so neither order would mean anything
+DIFFERING = 0.1  # of the answers of two runs differ, about; that decides what chance makes of their accuracies
 
 Entry = tuple[Cell, dict[str, Any]]
 
@@ -46,6 +47,8 @@ def place(cell: Cell) -> str:
 
 def experiment_text(experiment: Experiment, store: Store) -> str:
     entries = list(store)
+    if experiment.gain:
+        entries = [(cell, {**result, "after": result["after"] - result["before"]}) for cell, result in entries]
     rows = {row.name: [entry for entry in entries if belongs(entry[0], row)] for row in experiment.rows}
     rows = {name: found for name, found in rows.items() if found}
     if not rows:
@@ -54,16 +57,20 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     means = {name: mean_over(found, shared) for name, found in rows.items()} if shared else {}
     paper = {row.name: row.paper for row in experiment.rows}
     few = [] if len(shared) > 5 else shared
-    head = ["", *(name.replace("_", " ") for name in few), f"mean of {len(shared)}", "queries an image"]
-    with_paper = any(value is not None for value in paper.values())
+    summary = [f"mean of {len(shared)}"] if len(shared) != 1 else []
+    head = ["", *(name.replace("_", " ") for name in few), *summary, "queries an image"]
+    with_paper = any(paper[name] is not None for name in rows)
     lines = [[*head, f"paper ({experiment.paper})"] if with_paper else head]
-    lines.append(["before", *(number(before(entries, [name])) for name in few), number(before(entries, shared)), "1"])
-    lines[-1] += [""] if with_paper else []
+    if "deployed" not in rows and len({(cell.model, cell.images) for cell, _ in entries}) == 1 and shared:
+        start = [number(before(entries, [name])) for name in few]
+        lines.append(["before", *start, *(number(before(entries, shared)) for _ in summary), "1"])
+        lines[-1] += [""] if with_paper else []
     for name, found in rows.items():
-        own = [number(mean_over(found, [p])) for p in few]
+        own = [*(number(mean_over(found, [p])) for p in few), *(number(means.get(name)) for _ in summary)]
         paid = f"{mean(result['queries_an_image'] for _, result in found):,.0f}"
-        lines.append([name, *own, number(means.get(name)), paid, *([number(paper[name], 2)] if with_paper else [])])
-    parts = [markdown(lines), verdicts(experiment.claims, means), protocol(entries)]
+        lines.append([name, *own, paid, *([number(paper[name], 2)] if with_paper else [])])
+    smallest = min(sum(cell.images for cell, _ in found if place(cell) in shared) for found in rows.values())
+    parts = [markdown(lines), verdicts(experiment.claims, means, margin(smallest)), protocol(entries)]
     if experiment.full:
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
@@ -78,10 +85,8 @@ def mean_over(found: list[Entry], where: list[str]) -> float:
     return mean(mean(result["after"] for cell, result in found if place(cell) == p) for p in where)
 
 
-def before(entries: list[Entry], where: list[str]) -> float | None:
-    """Of the model as it is; only told where the rows share one model and one set of images."""
-    if len({(cell.model, cell.images) for cell, _ in entries}) > 1 or not where:
-        return None
+def before(entries: list[Entry], where: list[str]) -> float:
+    """Of the model as it is."""
     return mean(mean(result["before"] for cell, result in entries if place(cell) == p) for p in where)
 
 
@@ -94,20 +99,25 @@ def markdown(lines: list[list[str]]) -> str:
     return "\n".join([written[0], "|---" * len(lines[0]) + "|", *written[1:]])
 
 
-def verdicts(claims: tuple[Claim, ...], means: dict[str, float]) -> str:
-    return "\n".join(verdict(claim, means) for claim in claims)
+def margin(images: int) -> float:
+    """Two standard errors of the difference between two runs on so many images, in points."""
+    return 200 * math.sqrt(DIFFERING / max(images, 1))
 
 
-def verdict(claim: Claim, means: dict[str, float]) -> str:
+def verdicts(claims: tuple[Claim, ...], means: dict[str, float], least: float) -> str:
+    return "\n".join(verdict(claim, means, least) for claim in claims)
+
+
+def verdict(claim: Claim, means: dict[str, float], least: float) -> str:
     if claim.first not in means or claim.second not in means:
         return f"- {claim.sentence}: not measured yet."
     first, second = means[claim.first], means[claim.second]
     numbers = f"{claim.first} {first:.1f}, {claim.second} {second:.1f}"
-    close = abs(first - second) < MARGIN
+    close = abs(first - second) < least
     if claim.alike:
         return f"- {claim.sentence}: **{'comes out' if close else 'does not come out'}** ({numbers})."
     if close:
-        return f"- {claim.sentence}: **undecided**, the difference is below {MARGIN:g} point ({numbers})."
+        return f"- {claim.sentence}: **undecided**, the difference is below {least:.1f} points ({numbers})."
     return f"- {claim.sentence}: **{'comes out' if first > second else 'does not come out'}** ({numbers})."
 
 
@@ -137,16 +147,10 @@ def gradient_text(path: Path) -> str:
     head = ["corruption", "adaptor", "objective", "gradient", "error, q = 5", "error / gradient", "the same, q = 50"]
     lines = [[*head, "cosine of the gradient", "of an estimate, q = 5", "q = 50"]]
     for row in facts["rows"]:
-        lines.append(
-            [
-                row["corruption"].replace("_", " "),
-                f"{row['point']}, {row['accuracy']:.0f} %",
-                row["objective"],
-                f"{row['norm']:.3g}",
-            ]
-            + [f"{row['error_q5']:.3g}", f"{row['relative_q5']:.1f}", f"{row['relative_q50']:.1f}"]
-            + [f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50")]
-        )
+        told = [row["corruption"].replace("_", " "), f"{row['point']}, {row['accuracy']:.0f} %", row["objective"]]
+        told += [f"{row['norm']:.3g}", f"{row['error_q5']:.3g}", f"{row['relative_q5']:.1f}"]
+        told += [f"{row['relative_q50']:.1f}", *(f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50"))]
+        lines.append(told)
     return markdown(lines)
 
 
