@@ -77,8 +77,11 @@ def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
     if "data" in varying and all(cell.corruption == CLEAN for cell, _ in entries):  # domains are the rows then
         table.heading = "data"
         varying.remove("data")
+    alike: dict[str, list[Cell]] = {}
+    for cell, _ in entries:
+        alike.setdefault(cell.method, []).append(cell)
     for cell, result in entries:
-        table.add(cell, result, label(cell, varying, [other for other, _ in entries if other.method == cell.method]))
+        table.add(cell, result, label(cell, varying, alike[cell.method]))
     return table
 
 
