@@ -55,6 +55,26 @@ def losses_of_candidates(
     return [task.loss(rows, indices, norm) for rows, norm in zip(candidates, norms, strict=True)]
 
 
+def changes_by_groups(
+    task: Task, box: Box, adaptor: Adaptor, thetas: Array, indices: Array, noise: int
+) -> tuple[Loss, list[float]]:
+    """The loss at the first point, and by how much each group of images changes it at a point of its own.
+
+    To first order: the objective's slope at the answers of the batch, times what became of the group's answers.
+    """
+    images, groups = task.images[indices], np.array_split(np.arange(len(indices)), min(len(thetas) - 1, len(indices)))
+    points = thetas.astype(np.float32)
+    shifted = [
+        adaptor.candidates(images[g], point[None], noise)[0] for g, point in zip(groups, points[1:], strict=False)
+    ]
+    base = adaptor.candidates(images, points[:1], noise)[0]
+    rows = box(np.concatenate([base, *shifted]))
+    before, after = rows[: len(images)], rows[len(images) :]
+    labels, reliable = task.selection.labels[indices], task.selection.reliable[indices]
+    each = (task.objective.slope(before, labels, reliable) * (np.asarray(after, np.float64) - before)).sum(axis=1)
+    return task.loss(before, indices, 0.0), [float(each[group].sum()) for group in groups]
+
+
 def loss_and_gradient(
     task: Task, box: Box, adaptor: Adaptor, theta: Array, indices: Array, noise: int
 ) -> tuple[Loss, Array]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from soda_tta.adaptors import Adaptor
 from soda_tta.box import Box, Metered
-from soda_tta.evaluation import Task, loss_and_gradient, losses_of_candidates
+from soda_tta.evaluation import Task, changes_by_groups, loss_and_gradient, losses_of_candidates
 from soda_tta.events import Step
 from soda_tta.journal import Journal, read_checkpoint, write_checkpoint
 from soda_tta.objectives import Loss
-from soda_tta.search import BackpropSearch, MultiPointSearch
+from soda_tta.search import BackpropSearch, GradientSearch, PerImageSearch
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ORDER, NOISE = 1, 2  # streams of randomness; a search has its own
@@ -27,9 +27,7 @@ class Training:
     after a kill the journal's steps are told to the search again without asking the box.
     """
 
-    def __init__(
-        self, task: Task, adaptor: Adaptor, search: MultiPointSearch | BackpropSearch, folder: Path | None = None
-    ) -> None:
+    def __init__(self, task: Task, adaptor: Adaptor, search: GradientSearch, folder: Path | None = None) -> None:
         self.task, self.adaptor, self.search = task, adaptor, search
         self.folder = folder
         self.epoch = 0  # epochs completed
@@ -66,33 +64,39 @@ class Training:
             step = self.recorded.pop(0)
             self.search.tell(step.losses)
         else:
-            losses = self._evaluate_and_tell(indices, box)
+            loss, told = self._evaluate_and_tell(indices, box)
             step = Step(
                 epoch=self.epoch + 1,
                 step=number,
                 of=of,
                 lr=self.search.rule.lr,
                 purpose=purpose,
-                queries=len(losses) * len(indices),
-                losses=tuple(loss.value for loss in losses),
-                mutual_information=losses[0].mutual_information,
-                cross_entropy=losses[0].cross_entropy,
+                queries=self.search.numbers.candidates * len(indices),
+                losses=told,
+                mutual_information=loss.mutual_information,
+                cross_entropy=loss.cross_entropy,
             )
             if self.journal:
                 self.journal.append(step)
         self.history.append(step)
         return step
 
-    def _evaluate_and_tell(self, indices: Array, box: Box) -> list[Loss]:
+    def _evaluate_and_tell(self, indices: Array, box: Box) -> tuple[Loss, tuple[float, ...]]:
+        """The loss at the current point, and what the search was told: enough to tell it again."""
         noise = int(np.random.default_rng([self.task.seed, NOISE, self.search.count]).integers(2**31))
         points = self.search.ask()
         if isinstance(self.search, BackpropSearch):
             loss, gradient = loss_and_gradient(self.task, box, self.adaptor, points[0], indices, noise)
             self.search.tell(gradient)
-            return [loss]
-        losses = losses_of_candidates(self.task, box, self.adaptor, points, indices, noise)
-        self.search.tell([loss.value for loss in losses])
-        return losses
+            return loss, (loss.value,)
+        if isinstance(self.search, PerImageSearch):
+            loss, changes = changes_by_groups(self.task, box, self.adaptor, points, indices, noise)
+            told = (loss.value, *changes)
+        else:
+            losses = losses_of_candidates(self.task, box, self.adaptor, points, indices, noise)
+            loss, told = losses[0], tuple(each.value for each in losses)
+        self.search.tell(told)
+        return loss, told
 
     def _end_epoch(self, steps: int) -> None:
         self.epoch += 1

@@ -6,14 +6,19 @@ import math
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from soda_tta.adaptors import PaperNetwork
+from soda_tta.adaptors import Bank, PaperNetwork
 from soda_tta.errors import RecipeError
 from soda_tta.objectives import Objective, Soda
 from soda_tta.reliable import Reliable
-from soda_tta.search import SGD, Adam, Backprop, MultiPoint
+from soda_tta.search import SGD, Adam, Backprop, MultiPoint, PerImage
 
 ALIASES = {"q": "directions"}  # the paper's letters
 STEPS: dict[str, type[SGD] | type[Adam]] = {"sgd": SGD, "adam": Adam}
+# Parts that may take another's place: their own numbers then begin at their defaults.
+OTHERS: dict[str, dict[str, Any]] = {
+    "search": {"multi-point": MultiPoint, "per-image": PerImage},
+    "adaptor": {"network": PaperNetwork, "bank": Bank},
+}
 LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # what lr="auto" chooses from
 
 
@@ -24,10 +29,10 @@ class Recipe:
     name: str
     summary: str
     needs: str = "probabilities"  # of the box: or "gradients", or "weights"
-    adaptor: PaperNetwork | None = None  # None: the images are left as they are
+    adaptor: PaperNetwork | Bank | None = None  # None: the images are left as they are
     reliable: Reliable = Reliable()
     objective: Objective = Soda()
-    search: MultiPoint | Backprop = MultiPoint()
+    search: MultiPoint | PerImage | Backprop = MultiPoint()
     step: SGD | Adam = SGD()
     learning_rates: tuple[float, ...] = ()  # more than one: chosen without labels while learning
     epochs: int = 0
@@ -46,6 +51,9 @@ class Recipe:
         10
         """
         recipe = self
+        for part in OTHERS:
+            if part in numbers:
+                recipe = recipe._with_other(part, numbers.pop(part))
         if "step" in numbers:
             recipe = recipe._with_step(numbers.pop("step"))
         if "lr" in numbers:
@@ -53,6 +61,16 @@ class Recipe:
         for name, value in numbers.items():
             recipe = recipe._with(ALIASES.get(name, name), value)
         return recipe
+
+    def _with_other(self, part: str, name: Any) -> Recipe:
+        if name not in OTHERS[part]:
+            raise RecipeError(f"{part} {name!r} is unknown; choose {' or '.join(OTHERS[part])}.")
+        if getattr(self, part) is None or self.needs != "probabilities":
+            raise RecipeError(f"{self.name} takes no other {part}.")
+        other = OTHERS[part][name]
+        current = getattr(self, part)
+        changed: Any = current if isinstance(current, other) else other()
+        return replace(self, **{part: changed})
 
     def _with_step(self, name: Any) -> Recipe:
         if name not in STEPS:
@@ -83,6 +101,10 @@ class Recipe:
             if is_dataclass(current := getattr(self, part)):
                 flat.update(asdict(current))  # type: ignore[arg-type]
         flat["step"] = type(self.step).__name__.lower()
+        for part, others in OTHERS.items():
+            for name, kind in others.items():
+                if isinstance(getattr(self, part), kind):
+                    flat[part] = name
         if self.learning_rates:
             flat["lr"] = "auto"
         return flat

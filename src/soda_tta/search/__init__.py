@@ -2,9 +2,12 @@
 
 from soda_tta.search.evolution import Evolution, EvolutionSearch
 from soda_tta.search.first_order import Backprop, BackpropSearch
+from soda_tta.search.per_image import PerImage, PerImageSearch
 from soda_tta.search.pursuit import Pursuit, PursuitSearch
 from soda_tta.search.steps import SGD, Adam
 from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch
+
+GradientSearch = MultiPointSearch | PerImageSearch | BackpropSearch
 
 __all__ = [
     "SGD",
@@ -13,8 +16,11 @@ __all__ = [
     "BackpropSearch",
     "Evolution",
     "EvolutionSearch",
+    "GradientSearch",
     "MultiPoint",
     "MultiPointSearch",
+    "PerImage",
+    "PerImageSearch",
     "Pursuit",
     "PursuitSearch",
 ]

@@ -1,0 +1,66 @@
+"""Per-image directions: the box answers image by image, and the paper adds up what it might have kept apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from soda_tta.errors import RecipeError
+from soda_tta.search.descent import Array, Descent
+from soda_tta.search.steps import Rule
+
+DIRECTIONS = 3  # the stream of randomness of every search that draws directions
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerImage:
+    """Each of `groups` groups of a batch is moved along a Gaussian direction of its own: two queries an image.
+
+    The loss is linear in what each image adds to it, to first order around the answers of its batch, so the slopes
+    along as many directions as there are groups come back for the price of one.
+    """
+
+    groups: int = 64
+    mu: float = 1e-3
+    sigma: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not (self.groups >= 1 and self.mu > 0 and self.sigma > 0):
+            raise RecipeError("per-image search needs at least one group, mu > 0 and sigma > 0.")
+
+    @property
+    def candidates(self) -> int:
+        """Queries an image and step: at the point itself, and along its own direction."""
+        return 2
+
+    def start(self, theta: Array, step: Rule, seed: int) -> PerImageSearch:
+        return PerImageSearch(self, theta, step, seed)
+
+
+class PerImageSearch(Descent):
+    """`ask()` for the point and a point a group; `tell` the loss at the point and by how much each group changed it."""
+
+    def __init__(self, numbers: PerImage, theta: Array, step: Rule, seed: int) -> None:
+        super().__init__(theta, step)
+        self.numbers, self.seed = numbers, seed
+
+    def ask(self) -> Array:
+        return np.concatenate([self.theta[None], self.theta + self.numbers.mu * self._directions()])
+
+    def tell(self, values: Any) -> None:
+        """The first value is the loss; the others are the changes of it, a group each."""
+        self.move(self.estimate(values))
+
+    def estimate(self, values: Any) -> Array:
+        """The sum over the groups of slope times direction: its mean is sigma^2 times the gradient."""
+        changes = np.asarray(values, np.float64)[1:]
+        if len(changes) > self.numbers.groups:
+            raise ValueError(f"{len(changes)} changes for {self.numbers.groups} groups.")
+        gradient: Array = changes @ self._directions()[: len(changes)] / self.numbers.mu
+        return gradient
+
+    def _directions(self) -> Array:
+        generator = np.random.default_rng([self.seed, DIRECTIONS, self.count])
+        return self.numbers.sigma * generator.standard_normal((self.numbers.groups, self.theta.size))
