@@ -146,7 +146,7 @@ def test_the_summary_is_coloured_on_terminals_that_want_it_and_nowhere_else(plac
 
 
 def test_a_run_is_shown_live_on_a_terminal(place) -> None:
-    words = ["adapt", "--model", "model.py:predict", "--images", "night.npy", "--out", "live"]
+    words = ["adapt", "--method", "soda", "--model", "model.py:predict", "--images", "night.npy", "--out", "live"]
     for name, value in {**SMALL, "epochs": 60}.items():
         words += ["--set", f"{name}={value}"]
     shown = in_terminal([*SODA, *words], place)

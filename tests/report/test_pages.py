@@ -13,9 +13,9 @@ from PIL import Image
 from soda_tta import adapt
 from soda_tta.errors import ImageError, RunError
 from soda_tta.report import write_report
-from soda_tta.verdict import Verdict
+from soda_tta.report.strip import most_changed
 
-from .conftest import SMALL, answered, rows
+from .conftest import SMALL, answered, judged, rows
 
 
 class Tags(HTMLParser):
@@ -75,7 +75,7 @@ EVIL = "<script>alert('evil')</script>\"'><img src=http://evil.example/x onerror
 def test_names_cannot_smuggle_anything_in(tmp_path) -> None:
     classes = [EVIL, "</style><script>alert(2)</script>", "{{ 7 * 7 }}"]
     names = [f"{EVIL}{index}.png" for index in range(6)]
-    verdict = Verdict(adopt=True, sentence=EVIL, gain=0.1, p_value=0.01, level=0.05, images=6)
+    verdict = judged(True, EVIL)
     run = answered(rows(0, 1, 2, 0, 1, 2), rows(0, 0, 0, 0, 1, 1), names, verdict)
     run.notices.append(EVIL)
     run.reason = run.card["method"] = run.card["command"] = EVIL
@@ -132,6 +132,7 @@ ledger = Ledger(); ledger.spend(2_000_000, "select")
 run = Run(before, after, Identity(), ledger, [], "finished", "", {{"method": "x", "images": {{"count": 1_000_000}}}},
           [f"{{i}}.png" for i in range(1_000_000)], 1.0)
 from soda_tta.report import write_report
+from soda_tta.report.strip import most_changed
 def peak(): return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
 began, held = time.perf_counter(), peak()
 made = write_report(run, {str(tmp_path / "page.html")!r}, labels=after.argmax(1))
@@ -173,8 +174,7 @@ def test_the_verdict_follows_labels_then_the_method_then_nobody(tmp_path) -> Non
     count = 100
     truth = np.arange(count) % 3
     right, wrong = rows(*truth), rows(*(truth + 1) % 3)
-    adopt = Verdict(adopt=True, sentence="It helps.", gain=0.1, p_value=0.01, level=0.05, images=50)
-    refuse = Verdict(adopt=False, sentence="It does not.", gain=0.1, p_value=0.9, level=0.05, images=50)
+    adopt, refuse = judged(True), judged(False)
     assert verdicts(tmp_path, answered(wrong, right), truth) == ("good", "Use it: it helps")
     assert verdicts(tmp_path, answered(right, wrong, None, adopt), truth) == ("bad", "Do not use it: it harms")
     assert verdicts(tmp_path, answered(right, right), truth) == ("open", "No clear difference")
@@ -183,6 +183,25 @@ def test_the_verdict_follows_labels_then_the_method_then_nobody(tmp_path) -> Non
     assert verdicts(tmp_path, answered(wrong, right)) == ("open", "Undecided")
     assert verdicts(tmp_path, answered(right, right)) == ("open", "Nothing changed")
     assert verdicts(tmp_path, answered(right, None)) == ("open", "No answers yet")
+
+
+def test_a_class_that_lost_is_named_although_the_mean_rose(tmp_path) -> None:
+    truth = np.repeat([0, 1, 2], 40)
+    run = answered(rows(*np.repeat([1, 0, 2], 40)), rows(*np.repeat([0, 1, 0], 40)))
+    facts = write_report(run, tmp_path / "p.html", labels=truth, classes=["cat", "dog", "frog"]).facts
+    assert (
+        facts["headline"][0] == "Use it: it helps." and "Not for every class: frog -100.0 points." in facts["headline"]
+    )
+
+
+def test_the_strip_shows_some_that_became_wrong() -> None:
+    distance, before = np.linspace(1, 2, 1000), np.arange(1000) % 10
+    after, harmed = (before + 1) % 10, np.arange(1000) < 50
+    chosen = most_changed(distance, before, after, harmed)
+    assert len(set(chosen.tolist())) == 12 and harmed[chosen].sum() == 4
+    pairs = list(zip(before[chosen[:8]], after[chosen[:8]], strict=True))
+    assert max(pairs.count(pair) for pair in pairs) <= 2 and chosen[0] == 999
+    assert len(most_changed(distance[:1], before[:1], after[:1], None)) == 1
 
 
 def test_labels_of_some_images_measure_those(tmp_path) -> None:
@@ -201,17 +220,9 @@ def test_the_command_on_the_page_makes_the_same_run(tmp_path, model, images) -> 
     np.save(tmp_path / "night.npy", images)
     from soda_tta.cli import main
 
-    words = [
-        "adapt",
-        "--model",
-        f"{tmp_path}/model.py:predict",
-        "--layout",
-        "NHWC",
-        "--mean",
-        "0.1,0.2,0.3",
-        "--logits",
-    ]
-    words += ["--images", f"{tmp_path}/night.npy", "--budget", "30", "--seed", "3", "--out", f"{tmp_path}/first"]
+    words = ["adapt", "--method", "soda", "--model", f"{tmp_path}/model.py:predict", "--layout", "NHWC"]
+    words += ["--mean", "0.1,0.2,0.3", "--logits", "--images", f"{tmp_path}/night.npy", "--budget", "30"]
+    words += ["--seed", "3", "--out", f"{tmp_path}/first"]
     for name, value in SMALL.items():
         words += ["--set", f"{name}={value}"]
     assert main(words) == 0
@@ -227,6 +238,8 @@ def test_a_remembered_command_is_shown_without_its_password_and_finds_the_images
     np.save(tmp_path / "night.npy", images)
     run.card["command"] = [
         "adapt",
+        "--method",
+        "soda",
         "--model",
         "https://me:secret@host/v2/models/a b",
         "--images",

@@ -49,6 +49,16 @@ def test_the_tone_curve_of_a_gamma_is_that_gamma() -> None:
     assert any("darker" in sentence for sentence in describe_response(response))
 
 
+def test_a_curve_of_its_own_for_every_image_is_told_from_one_for_all() -> None:
+    def standardised(images: Any) -> Any:
+        return 0.5 + 0.2 * (images - images.mean((1, 2, 3), keepdims=True)) / images.std((1, 2, 3), keepdims=True)
+
+    pictures = 0.3 * np.random.default_rng(0).random((20, 16, 16, 3)) + np.linspace(0, 0.7, 20).reshape(20, 1, 1, 1)
+    images = open_images(pictures.astype(np.float32))
+    assert not measure(Known(standardised), (16, 16), images).common
+    assert measure(Known(lambda images: images**2), (16, 16), images).common
+
+
 def test_a_tint_is_named() -> None:
     tint = np.array([0.1, 0.0, -0.1]).reshape(1, 3, 1, 1)
     said = describe_response(measure(Known(lambda images: 0.8 * images + 0.1 + tint), (32, 32), None))

@@ -5,22 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from soda_tta._version import __version__
-from soda_tta.cli import adapt, apply, bench, corrupt, data, demo, export, methods
+from soda_tta.cli import adapt, apply, bench, completion, corrupt, data, demo, doctor, export, methods, report
 from soda_tta.errors import SodaError
 
-COMMANDS = (demo, adapt, apply, export, methods, corrupt, data, bench)
+COMMANDS = (demo, doctor, adapt, apply, export, report, methods, corrupt, data, bench, completion)
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, instead of all that would be right."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="soda-tta",
         description="Adapt the images, not the model: for image classifiers that answer only with probabilities.",
         epilog="Start with 'soda-tta demo'. Each command explains itself: soda-tta COMMAND --help.",
     )
     parser.add_argument("--version", action="version", version=f"soda-tta {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the whole trace of an error")
+    parser.add_argument("--debug", action="store_true", help="show the whole trace of an error; also after a command")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add_to(commands)
@@ -29,18 +37,26 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given  # wherever it stands
+    given = [word for word in given if word != "--debug"]
     options = build_parser().parse_args(given)
     options.given = given
     try:
         return int(options.run(options))
-    except SodaError as error:
-        if options.debug:
-            raise
-        print(f"soda-tta: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as interruption:
-        print(f"soda-tta: interrupted. {interruption}", file=sys.stderr)
-        return 130
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stderr.close()
         return 0
+    except KeyboardInterrupt as interruption:
+        print(f"soda-tta: interrupted. {interruption}", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if debug:
+            raise
+        expected = isinstance(error, SodaError)
+        print(f"soda-tta: {error if expected else unexpected(error)}", file=sys.stderr)
+        return 2 if expected else 70  # EX_SOFTWARE
+
+
+def unexpected(error: Exception) -> str:
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{what}. This is not your doing; run it again with --debug and report what it prints."

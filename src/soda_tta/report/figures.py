@@ -15,7 +15,8 @@ from soda_tta.report.response import Response
 
 Array = np.ndarray[Any, np.dtype[Any]]
 POINTS = 300  # of a curve; more are averaged, for a page is not a store of data
-CHANNELS = ("#d33", "#2a2", "#46f")
+CHANNELS = {"red": "#d33", "green": "#2a2", "blue": "#46f"}
+FEW = 15  # points of a curve that are marked one by one
 
 
 def confidence_histogram(before: Answers, after: Answers | None) -> Markup:
@@ -50,10 +51,13 @@ def tone_curve(response: Response) -> Markup:
     """What each pixel value becomes on average."""
     with drawing("Tone curve: what each pixel value becomes") as plot:
         plot.axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
-        for name, tone, colour, style in zip(
-            ("red", "green", "blue"), response.tone, CHANNELS, STYLES[:3], strict=True
-        ):
-            plot.axes.plot(response.level, tone, color=colour, linestyle=style, label=name)
+        if response.common:
+            for (name, colour), tone, style in zip(CHANNELS.items(), response.tone, STYLES, strict=False):
+                plot.axes.plot(response.level, tone, color=colour, linestyle=style, label=name)
+        else:
+            for place, (level, tone) in enumerate(response.curves):
+                label = None if place else "one line an image, in grey"
+                plot.axes.plot(level, tone, color=AFTER, alpha=0.7, linewidth=1.2, label=label)
         plot.axes.set(xlabel="pixel value before", ylabel="mean value after", xlim=(0, 1), ylim=(0, 1))
         plot.axes.legend(loc="upper left")
     return plot.svg
@@ -77,7 +81,7 @@ def over_queries(histories: Sequence[tuple[str, int, list[Step]]], what: str, la
             x, y = thinned(queries, np.array([getattr(step, what) for step in steps]))
             colour = AFTER if len(histories) == 1 else SERIES[place % len(SERIES)]
             style = STYLES[place % len(STYLES)]
-            plot.axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < 3 else "", label=name)
+            plot.axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < FEW else "", label=name)
         plot.axes.set(xlabel="queries", ylabel=label)
         thousands(plot)
         if len(histories) > 1:

@@ -17,6 +17,8 @@ LARGEST = 128  # pixels; larger images are cut to their centre
 AMPLITUDE = 0.02  # of a grating: five 8-bit steps, small against an image and large against rounding
 LEVELS = 32  # of the tone curve
 FREQUENCIES = 14
+ALONE = 10  # images that are given a tone curve of their own
+ALIKE = 0.06  # of the pixel range: curves that differ by more are not one curve
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,19 @@ class Response:
     pictures: int
     level: Array  # pixel values that occur
     tone: Array  # (3, levels): what each becomes on average, by channel; NaN where a channel has too few pixels
+    curves: list[tuple[Array, Array]]  # of some images alone, in grey: levels, and what they become
     frequency: Array  # cycles a pixel
     gain: Array  # 1: a fine pattern of this frequency passes unchanged
     shift: Array  # (3,): mean change of each channel
     contrast: float  # spread of the pixels after, over the spread before
     change: float  # root mean square change of a pixel
+
+    @property
+    def common(self) -> bool:
+        """Whether all images are given the same tone curve; an adaptor that looks at each may give each its own."""
+        grey = np.nanmean(self.tone, axis=0)
+        gaps = [after - np.interp(level, self.level, grey) for level, after in self.curves]
+        return not gaps or float(np.sqrt(np.mean(np.concatenate(gaps) ** 2))) < ALIKE
 
 
 def measure(adaptor: Adaptor, size: tuple[int, int], images: Images | None) -> Response:
@@ -39,6 +49,8 @@ def measure(adaptor: Adaptor, size: tuple[int, int], images: Images | None) -> R
     pictures = draw_pictures(size) if images is None else some_images(images)
     adapted = adaptor(pictures)
     level, tone = tone_curve(pictures, adapted)
+    grey = [part.mean(axis=1, keepdims=True).repeat(3, axis=1) for part in (pictures[:ALONE], adapted[:ALONE])]
+    alone = [tone_curve(*(part[i : i + 1] for part in grey)) for i in range(len(grey[0]))]
     frequency, gain = frequency_response(adaptor, pictures[:GRATED])
     spread = float(pictures.std(axis=(2, 3)).mean())
     return Response(
@@ -46,6 +58,7 @@ def measure(adaptor: Adaptor, size: tuple[int, int], images: Images | None) -> R
         pictures=len(pictures),
         level=level,
         tone=tone,
+        curves=[(levels, tones[0]) for levels, tones in alone if len(levels)],
         frequency=frequency,
         gain=gain,
         shift=(adapted - pictures).mean(axis=(0, 2, 3)),

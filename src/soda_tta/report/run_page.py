@@ -104,8 +104,9 @@ def _adaptor(account: Account, images: Images | None) -> dict[str, Any] | None:
     if account.adaptor is None or isinstance(account.adaptor, Identity):
         return None
     response = measure(account.adaptor, account.size, images)
-    on = "pictures drawn for this purpose" if response.drawn else "images of this run"
-    tone = f"Tone: for each pixel value, the mean of what it becomes, on {response.pictures} {on}; dotted: unchanged."
+    on = f"{response.pictures} {'pictures drawn for this purpose' if response.drawn else 'images of this run'}"
+    own = "" if response.common else " This adaptor looks at each image and gives it a curve of its own."
+    tone = f"Tone: for each pixel value, the mean of what it becomes, on {on}; dotted: unchanged.{own}"
     frequency = (
         "Detail: how much of a faint grating laid over such pictures comes out again, from coarse (left) to fine "
         "(right); 1 passes unchanged, less is smoothed away, more is sharpened."

@@ -57,8 +57,9 @@ def most_changed(moved: Array, before: Array, after: Array, harmed: Array | None
     `before`, `after`: the class given to each image. `harmed`: which were right and are no longer, if labels tell.
     """
     bad = [] if harmed is None else _few_of_a_kind(np.where(harmed, moved, -1.0), before, after, MOST // 3)
-    good = _few_of_a_kind(moved, before, after, MOST)
-    return np.array(list(dict.fromkeys([*good[: MOST - len(bad)], *bad])), int)
+    rest = moved.copy()
+    rest[bad] = -1.0
+    return np.array([*_few_of_a_kind(rest, before, after, MOST - len(bad)), *bad], int)
 
 
 def _few_of_a_kind(score: Array, before: Array, after: Array, most: int) -> list[int]:

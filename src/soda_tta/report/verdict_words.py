@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from soda_tta.report.findings import Findings, Measured
 
 USE, LEAVE, OPEN = "good", "bad", "open"  # how it is coloured
+LOST, ENOUGH = 0.05, 20  # a class lost so much, on so many labelled images: worth a warning
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def headline(found: Findings) -> Headline:
         )
     if found.measured is not None and found.measured.gain is not None:
         word, tone = _by_labels(found.measured)
-        sentences = [_accuracy_sentence(found.measured)]
+        sentences = [_accuracy_sentence(found.measured), *_losers(found.measured, found.class_names)]
         if account.verdict is not None:
             sentences.append(f"Without labels the run had judged: {account.verdict.sentence}")
         return Headline(word, tone, (*sentences, cost))
@@ -64,6 +65,16 @@ def _accuracy_sentence(measured: Measured) -> str:
         f"{measured.after.value:.1%}: {points(measured.gain.value)} points "
         f"(95% interval {points(measured.gain.low)} to {points(measured.gain.high)})."
     )
+
+
+def _losers(measured: Measured, names: list[str]) -> list[str]:
+    """Classes that lost, even if all of them together gained: a mean hides them."""
+    lost = [change for change in reversed(measured.classes) if change.gain <= -LOST and change.images >= ENOUGH]
+    if not lost:
+        return []
+    told = ", ".join(f"{names[change.index]} {points(change.gain)}" for change in lost[:3])
+    more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
+    return [f"Not for every class: {told}{more} points."]
 
 
 def points(share: float) -> str:
