@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soda_tta.objectives import LOG_EPSILON, Soda, cross_entropy, entropy, mutual_information
+from soda_tta.objectives import (
+    LOG_EPSILON,
+    Soda,
+    cross_entropy,
+    entropy,
+    information_of_each,
+    mutual_information,
+    shared_information_of_each,
+)
 
 HALF = np.array([[0.5, 0.5], [0.5, 0.5]])
 SURE = np.array([[1.0, 0.0], [0.0, 1.0]])
@@ -59,3 +67,25 @@ def test_an_empty_reliable_set_means_mutual_information_only_and_the_reverse() -
 def test_mutual_information_lies_between_nothing_and_log_of_the_classes(rows: int, classes: int, seed: int) -> None:
     probabilities = np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), rows)
     assert -1e-4 <= mutual_information(probabilities) <= math.log(classes) + 1e-4
+
+
+@given(st.integers(1, 40), st.integers(2, 10), st.integers(0, 1000))
+def test_what_each_answer_adds_sums_up_to_the_mutual_information(rows: int, classes: int, seed: int) -> None:
+    probabilities = np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), rows)
+    assert information_of_each(probabilities).mean() == pytest.approx(mutual_information(probabilities), abs=1e-12)
+
+
+def test_information_of_each_by_hand() -> None:
+    rows = np.array([[0.9, 0.1], [0.3, 0.7]])  # their mean is (0.6, 0.4)
+    first = -0.9 * math.log(0.6 + LOG_EPSILON) - 0.1 * math.log(0.4 + LOG_EPSILON) - h(0.9, 0.1)
+    second = -0.3 * math.log(0.6 + LOG_EPSILON) - 0.7 * math.log(0.4 + LOG_EPSILON) - h(0.3, 0.7)
+    np.testing.assert_allclose(information_of_each(rows), [first, second])
+
+
+@given(st.integers(2, 60), st.integers(2, 8), st.integers(0, 1000))
+def test_shared_information_is_symmetric_and_never_more_than_a_look_holds(rows: int, classes: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    first, second = (generator.dirichlet(np.full(classes, 0.3), rows) for _ in range(2))
+    shared = shared_information_of_each(first, second)
+    np.testing.assert_allclose(shared, shared_information_of_each(second, first))
+    assert -1e-3 <= shared.mean() <= min(h(*first.mean(axis=0)), h(*second.mean(axis=0))) + 1e-3

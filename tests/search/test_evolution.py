@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from soda_tta.errors import RecipeError
+from soda_tta.search import Evolution
+
+SCALES = np.array([1.0, 3.0, 10.0, 30.0, 100.0])  # an ellipsoid: one direction is 10,000 times as steep as another
+
+
+def sphere(points):
+    return (points**2).sum(axis=1)
+
+
+def ellipsoid(points):
+    return ((SCALES * points) ** 2).sum(axis=1)
+
+
+def evolve(search, function, generations: int):
+    for _ in range(generations):
+        search.tell(function(search.ask()))
+    return search
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize(("function", "generations"), [(sphere, 100), (ellipsoid, 300)])
+def test_it_finds_the_minimum(function, generations: int, diagonal: bool) -> None:
+    search = evolve(Evolution(diagonal=diagonal).start(np.ones(5), seed=1), function, generations)
+    assert function(search.theta[None])[0] < 1e-4
+
+
+def test_a_turned_ellipsoid_needs_correlations() -> None:
+    turn, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))
+
+    def turned(points):
+        return ellipsoid(points @ turn)
+
+    whole, diagonal = (
+        turned(evolve(Evolution(diagonal=kind).start(np.ones(5), seed=2), turned, 250).theta[None])[0]
+        for kind in (False, True)
+    )
+    assert whole < 1e-4 and whole < diagonal
+
+
+def test_the_diagonal_form_takes_many_parameters() -> None:
+    search = Evolution(population=20, diagonal=True).start(np.ones(400), seed=0)
+    evolve(search, sphere, 150)
+    assert search.theta.shape == (400,) and sphere(search.theta[None])[0] < 0.5 * 400
+
+
+def test_units_are_the_first_deviations_of_each_parameter() -> None:
+    units = np.array([1.0, 0.1, 10.0])
+    search = Evolution(population=2000, sigma=0.3).start(np.array([5.0, 0.0, -50.0]), units, seed=0)
+    points = search.ask()
+    np.testing.assert_allclose(points.std(axis=0), 0.3 * units, rtol=0.1)
+    np.testing.assert_allclose(points.mean(axis=0), [5.0, 0.0, -50.0], atol=0.05 * units.max())
+    np.testing.assert_allclose(search.theta, [5.0, 0.0, -50.0])
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_everything_follows_from_the_seed_and_leaves_numpys_own_alone(diagonal: bool) -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 - that it is not touched is the point
+    first, second, third = (
+        evolve(Evolution(diagonal=diagonal).start(np.ones(5), seed=seed), ellipsoid, 10) for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(first.theta, second.theta)
+    np.testing.assert_array_equal(first.ask(), second.ask())
+    assert np.abs(first.theta - third.theta).max() > 0
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_a_generation_has_as_many_points_as_it_says() -> None:
+    numbers = Evolution(population=7)
+    assert numbers.candidates == 7 and numbers.start(np.zeros(3)).ask().shape == (7, 3)
+
+
+def test_losses_of_the_wrong_number_are_refused() -> None:
+    search = Evolution().start(np.zeros(3))
+    search.ask()
+    with pytest.raises(ValueError, match="shorter"):
+        search.tell([1.0, 2.0])
+
+
+@pytest.mark.parametrize("wrong", [{"population": 3}, {"sigma": 0.0}, {"sigma": float("nan")}])
+def test_impossible_numbers_are_refused(wrong) -> None:
+    with pytest.raises(RecipeError, match="evolution"):
+        Evolution(**wrong)
