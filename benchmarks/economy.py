@@ -1,7 +1,7 @@
 """soda-e against the white boxes and the paper's SODA: same images, same box, same ledger, severity 5.
 
     python benchmarks/economy.py run cifar10 --jobs 2      # parts: see PARTS; killed, it goes on where it was
-    python benchmarks/economy.py table                     # every table of docs/economy.md, from results/economy
+    python benchmarks/economy.py page                      # renews the tables of docs/economy.md from results/economy
 
 No number of soda-e was chosen on what is reported here: see docs/economy.md for what it was developed on.
 """
@@ -9,13 +9,15 @@ No number of soda-e was chosen on what is reported here: see docs/economy.md for
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import objectives
+from pages import markdown, renewed
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.data.corruptions import CORRUPTIONS
 
@@ -24,7 +26,8 @@ SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jp
 DEVELOPED = ("shot_noise", "motion_blur", "frost", "contrast", "jpeg_compression", "brightness")
 ALL = 10_000  # every image of the CIFAR test sets
 LITE = "imagenet_efficientnet_lite0"
-RESULTS = Path(__file__).parent.parent / "results" / "economy"
+ROOT = Path(__file__).parents[1]
+PAGE, RESULTS = ROOT / "docs" / "economy.md", ROOT / "results" / "economy"
 
 
 def cifar(data: str, method: str, images: int = ALL, corruptions: Any = CORRUPTIONS, **facts: Any) -> list[Cell]:
@@ -67,20 +70,30 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
 }
 
 
+Results = list[tuple[Cell, dict[str, Any]]]
+NOTHING = "Not run yet."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run")
+    run = commands.add_parser("run", help="run a part of the benchmark")
     run.add_argument("part", choices=PARTS)
     run.add_argument("--jobs", type=int, default=2)
-    for command in (run, commands.add_parser("table")):
+    page = commands.add_parser("page", help="renew the tables of docs/economy.md")
+    page.add_argument("--check", action="store_true", help="write nothing; fail if the page is out of date")
+    for command in (run, page):
         command.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     store = Store(options.out)
     if options.command == "run":
         run_grid(PARTS[options.part](), store, jobs=options.jobs, report=say)
-    else:
-        print(json.dumps(summary(store), indent=2))
+        return
+    old = PAGE.read_text()
+    fresh = renewed(old, texts(store))
+    if options.check and fresh != old:
+        sys.exit("docs/economy.md is out of date: python benchmarks/economy.py page")
+    PAGE.write_text(fresh)
 
 
 def say(cell: Cell, result: dict[str, Any]) -> None:
@@ -91,20 +104,85 @@ def say(cell: Cell, result: dict[str, Any]) -> None:
     )
 
 
-def summary(store: Store) -> dict[str, Any]:
-    """Mean accuracy and queries of each part and method."""
-    found: dict[str, Any] = {}
-    for name, cells in ((name, part()) for name, part in PARTS.items()):
-        for method in dict.fromkeys(cell.method for cell in cells):
-            results = [store.results[cell.key]["result"] for cell in cells if cell.method == method and cell in store]
-            if results:
-                found[f"{name} {method}"] = {
-                    "cells": len(results),
-                    "before": round(float(np.mean([each["before"] for each in results])), 2),
-                    "after": round(float(np.mean([each["after"] for each in results])), 2),
-                    "queries_an_image": round(float(np.mean([each["queries_an_image"] for each in results])), 2),
-                }
-    return found
+def texts(store: Store) -> dict[str, str]:
+    """Every table of the page by its marker."""
+    found = {name: [(c, store.results[c.key]["result"]) for c in part() if c in store] for name, part in PARTS.items()}
+    written = {name: by_corruption(found[name]) for name in ("cifar10", "cifar100", "architecture", "imagenet")}
+    written |= {"few": few(found["few"], found["cifar10"]), "clean": listed(found["clean"])}
+    written["objectives"] = objectives.table() if objectives.OUT.exists() else NOTHING
+    return {**written, "white": by_corruption(found["white"]), "curve": curve(found["curve"])}
+
+
+def by_corruption(results: Results) -> str:
+    """One row a corruption, one column a method, and what soda-e does to the images."""
+    of = {(cell.method, cell.corruption): result for cell, result in results}
+    methods = list(dict.fromkeys(cell.method for cell, _ in results))
+    rows = [c for c in dict.fromkeys(cell.corruption for cell, _ in results) if all((m, c) in of for m in methods)]
+    if not rows:
+        return NOTHING
+    lines = [["", "unadapted", *methods, "what soda-e does"]]
+    for c in rows:
+        best = max(of[m, c]["after"] for m in methods)
+        shown = [emphasised(of[m, c]["after"], best) for m in methods]
+        lines.append([c.replace("_", " "), f"{of['soda-e', c]['before']:.1f}", *shown, of["soda-e", c]["does"]])
+    means = [np.mean([of[m, c]["after"] for c in rows]) for m in methods]
+    start = np.mean([of["soda-e", c]["before"] for c in rows])
+    lines.append([f"**mean of {len(rows)}**", f"{start:.1f}", *(emphasised(each, max(means)) for each in means), ""])
+    paid = [f"{np.mean([of[m, c]['queries_an_image'] for c in rows]):.2f}" for m in methods]
+    lines.append(["queries an image", "1", *paid, ""])
+    return markdown(lines)
+
+
+def emphasised(value: float, best: float) -> str:
+    return f"**{value:.1f}**" if value == best else f"{value:.1f}"
+
+
+def few(results: Results, full: Results) -> str:
+    """The gain with few images, as a share of the gain with all."""
+    whole = {c.corruption: r["after"] - r["before"] for c, r in full if c.method == "soda-e"}
+    some = {c.corruption: r["after"] - r["before"] for c, r in results}
+    shared = [c for c in some if c in whole]
+    if not shared:
+        return NOTHING
+    small, large = (float(np.mean([gains[c] for c in shared])) for gains in (some, whole))
+    return (
+        f"Mean gain over {len(shared)} corruptions: {small:.1f} points with 200 images at "
+        f"{np.mean([r['queries_an_image'] for _, r in results]):.0f} queries an image, {large:.1f} with all: "
+        f"**{small / large:.0%}** of it."
+    )
+
+
+def listed(results: Results) -> str:
+    """One row a cell."""
+    if not results:
+        return NOTHING
+    lines = [["images", "unadapted", "soda-e", "queries an image", "verdict"]]
+    for cell, result in results:
+        accuracies = [f"{result['before']:.2f}", f"{result['after']:.2f}", f"{result['queries_an_image']:.2f}"]
+        verdict = result["verdict"]
+        words = "no move helped" if verdict is None else f"adopt: {verdict['adopt']}, p = {verdict['p_value']:.2g}"
+        lines.append([f"{cell.data}, {cell.corruption}, {cell.images:,}", *accuracies, words])
+    return markdown(lines)
+
+
+def curve(results: Results) -> str:
+    """Mean accuracy by method and budget."""
+    if not results:
+        return NOTHING
+    budgets = sorted({cell.budget for cell, _ in results if cell.budget})
+    lines = [["budget, queries an image", *(f"{budget:g}" for budget in budgets)]]
+    for method in dict.fromkeys(label(cell) for cell, _ in results):
+        means = []
+        for budget in budgets:
+            after = [r["after"] for c, r in results if label(c) == method and c.budget == budget]
+            means.append(f"{np.mean(after):.1f}" if after else "")
+        lines.append([method, *means])
+    return markdown(lines)
+
+
+def label(cell: Cell) -> str:
+    changed = ", ".join(f"{name}={value}" for name, value in cell.numbers.items() if name not in ("lr", "epochs"))
+    return f"{cell.method} ({changed})" if changed else cell.method
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def adapt(
     stopped = "budget" if plan.shortened else "finished"
     verdict, reason = None, None
     if isinstance(recipe, Procedure):
-        transcript = Transcript(folder / WORKING / "transcript") if folder else None
+        transcript = Transcript(folder / WORKING / "answers.transcript") if folder else None
         given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
         outcome = recipe.adapt(given)
         adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities

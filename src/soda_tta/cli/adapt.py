@@ -12,13 +12,15 @@ from typing import Any
 from soda_tta.cli.display import Display, money, table
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, RecipeError, RunError, SodaError
 
 EXAMPLES = """\
 examples:
-  soda-tta adapt --model model.onnx --images night/ --out runs/night --dry-run --price 1.5
-  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/b --budget 100
-  soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night --set lr=auto
+  soda-tta adapt --model model.onnx --images night/ --out runs/night --budget 5 --dry-run --price 1.5
+  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/b --budget 10
+  soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night --labels some.csv
+  soda-tta adapt ... --method soda --set lr=auto      the paper's method, its learning rate chosen without labels
   soda-tta adapt ... --out runs/night --resume        continue after a kill, a crash or Ctrl-C
 
 Every query is counted. A killed run continues where it was: no step that was paid is paid again.
@@ -50,6 +52,9 @@ def add_to(commands: Any) -> None:
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument("--dry-run", action="store_true", help="say what the run would cost, without spending a query")
     group.add_argument("--price", type=price, metavar="P", help="money a thousand queries, to print costs")
+    group.add_argument(
+        "--labels", metavar="FILE", help="true classes of some images (20 to 100 do): certifies the gain afterwards"
+    )
     group.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
     parser.set_defaults(run=run)
 
@@ -87,10 +92,14 @@ def run(options: argparse.Namespace) -> int:
             if isinstance(error, BoxError | BudgetError) and anything_paid(Path(options.out)):
                 raise type(error)(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
             raise
+    certified = certificate(result, options.labels) if options.labels and result.after is not None else None
     if options.json:
-        print(json.dumps({**result.summary(), "out": options.out}))
+        facts = {} if certified is None else {"certificate": certified.facts()}
+        print(json.dumps({**result.summary(), "out": options.out, **facts}))
     else:
-        print_summary(result, options)
+        print_summary(result, images=options.images, out=options.out, price=options.price)
+        if certified is not None:
+            print(f"  {certified.sentence}")
     if result.stopped == "interrupted":
         if not options.json:
             print(f"continue with: {resume_with}")
@@ -100,39 +109,22 @@ def run(options: argparse.Namespace) -> int:
 
 def anything_paid(out: Path) -> bool:
     """Whether answers or steps are on disk that a resume would use."""
-    return any(path.stat().st_size for path in (out / "working").rglob("*") if path.suffix in (".answers", ".jsonl"))
+    kept = [path for path in (out / "working").rglob("*") if path.suffix in (".answers", ".jsonl", ".transcript")]
+    return any(path.stat().st_size for path in kept)
 
 
-def print_summary(result: Any, options: argparse.Namespace) -> None:
-    count = len(result.before)
-    spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in result.ledger.queries.items())
-    rows = [
-        ("images", f"{count:,}"),
-        ("queries", f"{result.ledger.total:,} ({spent})"),
-        ("an image", f"{result.queries_an_image:.2f}{money(result.ledger.total, options.price)}"),
-        *outcome(result),
-        ("seconds", f"{result.seconds:.1f}"),
-        ("stopped", f"{result.stopped}: {result.reason}"),
-        ("written", options.out),
-    ]
-    print(f"{result.card['method']} on {options.images}")
-    print(table(rows))
+def certificate(result: Any, labels: str) -> Any:
+    """What the labelled images say; labels are read after the run has ended."""
+    from soda_tta.certificate import certify
+    from soda_tta.report.labels import read_labels
 
-
-def outcome(result: Any) -> list[tuple[str, str]]:
-    if result.after is None:
-        return [("answers changed", "not known yet: the adapted images were not asked about")]
-    changed, count = result.changed, len(result.before)
-    rows = [
-        ("answers changed", f"{changed:,} ({changed / count:.1%})"),
-        ("mean confidence", f"{result.before.max(1).mean():.3f} -> {result.after.max(1).mean():.3f}"),
-    ]
-    if "chosen_lr" in result.card:
-        rows.append(("chosen lr", f"{result.card['chosen_lr']:g}"))
-    return rows
+    read = read_labels(labels, result.names, None, result.before.shape[1])
+    return certify(result.before[read.known], result.probabilities[read.known], read.values[read.known])
 
 
 def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
+    from soda_tta.recipes import Procedure
+
     if options.json:
         cost = {} if options.price is None else {"price": options.price, "money": plan.total / 1000 * options.price}
         facts = {
@@ -143,18 +135,16 @@ def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
         print(json.dumps({**asdict(plan), "total": plan.total, **facts, **cost}))
         return 0
     parts = ", ".join(f"{purpose} {queries:,}" for purpose, queries in plan.queries.items())
-    wanted = f"{plan.epochs} of {recipe.epochs}" if plan.shortened else f"{plan.epochs}"
-    print(f"{recipe.name} would ask {plan.total:,} queries; nothing was asked.")
     print(
-        table(
-            [
-                ("images", f"{plan.images:,}"),
-                ("epochs", wanted),
-                ("queries", parts),
-                ("an image", f"{plan.queries_an_image:.2f}{money(plan.total, options.price)}"),
-            ]
-        )
+        f"{recipe.name} would ask {'at most ' * isinstance(recipe, Procedure)}{plan.total:,} queries; nothing was asked."
     )
+    rows = [("images", f"{plan.images:,}")]
+    if isinstance(recipe, Procedure):
+        rows += [("plan", recipe.outline(plan.images, plan.limit))]
+    else:
+        rows += [("epochs", f"{plan.epochs} of {recipe.epochs}" if plan.shortened else f"{plan.epochs}")]
+    rows += [("queries", parts), ("an image", f"{plan.queries_an_image:.2f}{money(plan.total, options.price)}")]
+    print(table(rows))
     return 0
 
 

@@ -93,7 +93,7 @@ class Economy(Procedure):
     def adapt(self, given: Given) -> Outcome:
         sizes = self.sizes(len(given.images), given.ledger.limit)
         if sizes is None:
-            return Outcome(given.before, reason=self.too_little(given))
+            return Outcome(given.before, reason=self.outline(len(given.images), given.ledger.limit))
         order = np.random.default_rng([given.seed, SETS]).permutation(len(given.images))
         held, free = order[: sizes.judged], order[sizes.judged :]
         search = Search(self, given, sizes, free)
@@ -111,24 +111,32 @@ class Economy(Procedure):
             before=(given.before[held], box(moved(images))), after=(after, box(moved(adapted))), level=self.level
         )
         if not verdict.adopt:
-            return Outcome(given.before, verdict=verdict, reason=verdict.sentence)
+            return Outcome(
+                given.before, verdict=verdict, reason=f"{search.rounds} rounds of search; the verdict is to keep."
+            )
         known = np.full(given.before.shape, np.nan, np.float32)
         known[held] = after
         seen, rows = search.known(theta)
         known[seen] = rows
-        return Outcome(None, adaptor, verdict, known, verdict.sentence)
+        return Outcome(None, adaptor, verdict, known, f"{search.rounds} rounds of search; the verdict is to adopt.")
 
     def answer(self, given: Given) -> Array:
         raise NotImplementedError("soda-e leaves the answering to whoever called `adapt`.")
 
-    def too_little(self, given: Given) -> str:
-        count, limit = len(given.images), given.ledger.limit
-        needed = next((q for q in range(3, 10_000) if self.sizes(count, q * count)), None)
+    def outline(self, images: int, limit: int | None) -> str:
+        sizes = self.sizes(images, limit)
+        if sizes is not None:
+            first, later = self.pursuit().candidates(len(moves()))
+            rounds = 1 + min(ROUNDS - 1, max(0, sizes.probe // sizes.batch - first) // later)
+            beyond = sizes.probe - sizes.batch * (first + (ROUNDS - 1) * later)
+            more = "" if beyond < self.population * sizes.batch else ", then CMA-ES while held-out images gain"
+            return f"{rounds} rounds on {sizes.batch} images each{more}; a verdict on {sizes.judged} others"
+        needed = next((q for q in range(3, 1000) if self.sizes(images, q * images)), None)
         if limit is None or needed is None:
-            return f"{count} images are too few to search on and to judge by; the model's own answers are kept."
+            return f"{images} images are too few to search on and to judge by; the model's own answers are kept."
         return (
-            f"{limit / count:g} queries an image leave too little to search by; "
-            f"the model's own answers are kept. From {needed} on there is enough."
+            f"{limit / images:g} queries an image leave too little to search by; the model's own answers are kept. "
+            f"From {needed} on there is enough."
         )
 
 
@@ -143,7 +151,7 @@ class Search:
         most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // bytes_each))
         self.places = np.sort(free[:most])
         self.prepared = self.adaptor.prepare(given.images[self.places])
-        self.spent = 0
+        self.spent = self.rounds = 0
         # answers at the current parameters, for the images that have been asked there
         self.at = np.zeros(len(moves()[0]))
         self.rows = {index: given.before[place] for index, place in enumerate(self.places)}
@@ -227,6 +235,7 @@ class Search:
         return answers.reshape(len(thetas), len(indices), -1)
 
     def report(self, number: int, length: float, answers: Array) -> None:
+        self.rounds += 1
         losses = tuple(-mutual_information(rows) for rows in answers)
         queries = answers.shape[0] * answers.shape[1]
         self.given.tell(Step(number, 1, 1, length, "probe", queries, losses, -losses[0], 0.0))

@@ -1,4 +1,4 @@
-"""Methods with a mind of their own: they correct the answers, adapt a copy of the model, or search in their own way."""
+"""Methods with a mind of their own: they correct answers, adapt a copy of the model, or search in another way."""
 
 from __future__ import annotations
 
@@ -81,6 +81,10 @@ class Procedure(ABC):
     def within(self, images: int, limit: int | None) -> dict[str, int]:
         """The same under a limit of queries in all; more than that is shortened or refused."""
         return self.queries(images)
+
+    def outline(self, images: int, limit: int | None) -> str:
+        """What it will do with so many queries, in words."""
+        return self.summary
 
     def but(self, **numbers: Any) -> Procedure:
         """The same procedure with other numbers."""

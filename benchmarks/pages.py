@@ -1,0 +1,21 @@
+"""Tables of the documents that are rendered from results, between markers; text outside them is left alone."""
+
+from __future__ import annotations
+
+import re
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """The first line is the head."""
+    written = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([written[0], "|---" * len(lines[0]) + "|", *written[1:]])
+
+
+def renewed(page: str, texts: dict[str, str]) -> str:
+    """The page with each text in its place."""
+    for name, text in texts.items():
+        pattern = rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)"
+        if not re.search(pattern, page, flags=re.DOTALL):
+            raise SystemExit(f"the page has no place for {name!r}: <!-- begin {name} --> <!-- end {name} -->")
+        page = re.sub(pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL)  # type: ignore[misc]
+    return page
