@@ -95,9 +95,7 @@ def main() -> None:
         child(options.child)
         return
     names = options.only.split(",") if options.only else list(methods())
-    print(
-        "| method | needs | queries a step | step / a plain batch | step / its own queries | peak memory |"
-    )
+    print("| method | needs | queries a step | step / a plain batch | step / its own queries | peak memory |")
     print("|---|---|---|---|---|---|")
     rows = []
     for name in names:
