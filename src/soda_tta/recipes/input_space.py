@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from soda_tta.adaptors import Adaptor, NetworkAdaptor, PaperNetwork
-from soda_tta.box import Box, Metered
+from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.evaluation import QUERY_BYTES
 from soda_tta.events import Step
@@ -68,7 +68,7 @@ class InputSpace(Procedure):
     def answer(self, given: Given) -> Array:
         count, moved = len(given.images), self.start(given)
         selection, objective = Reliable(tau=self.tau, rho=self.rho)(given.before), Soda(alpha=self.alpha)
-        box, steps = Metered(given.box, given.ledger, "probe"), 0
+        box, steps = given.asking("probe"), 0
         for epoch in range(1, self.epochs + 1):
             order = np.random.default_rng([given.seed, ORDER, epoch]).permutation(count)
             batches = [order[place] for place in in_order(count, self.batch)]
@@ -80,7 +80,7 @@ class InputSpace(Procedure):
                 values, queries = tuple(loss.value for loss in losses), len(losses) * len(indices)
                 parts = losses[0].mutual_information, losses[0].cross_entropy
                 given.tell(Step(epoch, number, len(batches), self.lr, "probe", queries, values, *parts))
-        final = Metered(given.box, given.ledger, "evaluate")
+        final = given.asking("evaluate")
         return np.concatenate([final(moved.adapted(np.arange(count)[place])) for place in in_order(count, 512)])
 
     def estimate(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.adaptors import NetworkAdaptor, PaperNetwork
-from soda_tta.box import Box, Metered
+from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.objectives import LOG_EPSILON, Loss, mutual_information, mutual_information_slope
@@ -90,7 +90,7 @@ class OfficeHome(Procedure):
         adaptor, beliefs, count = self.network().build(given.seed), given.before, len(given.images)
         step = SGD(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
         search = self.search().start(adaptor.parameters, step, given.seed)
-        probe = Metered(given.box, given.ledger, "probe")
+        probe = given.asking("probe")
         for epoch in range(1, self.epochs + 1):
             if epoch > max(1, self.warmup):
                 beliefs = self.memory * beliefs + (1 - self.memory) * self.look(given, adaptor, search.theta, probe)
@@ -102,7 +102,7 @@ class OfficeHome(Procedure):
                 parts = tuple(loss.value for loss in losses), losses[0].mutual_information, losses[0].cross_entropy
                 spent = len(losses) * len(indices)
                 given.tell(Step(epoch, number, len(batches), self.lr, "probe", spent, *parts))
-        return self.look(given, adaptor, search.theta, Metered(given.box, given.ledger, "evaluate"))
+        return self.look(given, adaptor, search.theta, given.asking("evaluate"))
 
     def look(self, given: Given, adaptor: NetworkAdaptor, theta: Array, box: Box) -> Array:
         """The model's answers to every adapted image."""
