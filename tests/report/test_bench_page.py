@@ -42,6 +42,13 @@ def test_tables_gains_and_curves(store, tmp_path) -> None:
     (soda, deployed) = made.facts["gains"]
     assert soda["name"] == "soda" and soda["gain"] == pytest.approx(3.67) and soda["worse"] == 1
     assert deployed["gain"] == 0 and made.facts["cells"] == 5
+    assert "<td><b>50.5 ± 0.7</b></td>" in html
+
+
+def test_cells_of_several_severities_are_no_contest(store, tmp_path) -> None:
+    store.add(Cell(method="soda", corruption="fog", severity=1), result(70, 80))
+    html = write_report(store.folder, tmp_path / "page.html").path.read_text()
+    assert "<td><b>" not in html and "Bold" not in html
 
 
 def test_an_empty_store_says_what_to_do(tmp_path) -> None:

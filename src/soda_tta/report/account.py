@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -179,7 +178,3 @@ def _steps(account: Account, path: Path) -> list[Step]:
 
 def _why(error: Exception) -> str:
     return error.strerror or type(error).__name__ if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
-
-
-def card_as_json(card: dict[str, Any]) -> str:
-    return json.dumps(card, indent=2, sort_keys=True)

@@ -29,7 +29,7 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
         title=folder.resolve().name,
         count=len(store),
         rows=rows,
-        best=[best_of(row) for row in rows[1:-1]],
+        best=[None if _varying(store) else best_of(row) for row in rows[1:-1]],
         gains=gains,
         curves=_curves(entries),
         protocol=sorted(table.protocol),
@@ -69,12 +69,16 @@ MEANS = ("before", "after", "queries_an_image", "seconds")
 
 def _named(store: Store) -> list[Entry]:
     """Every cell with the name of its column in the table."""
-    entries = list(store)
-    varying = [name for name in TOLD_APART if len({str(getattr(cell, name)) for cell, _ in entries}) > 1]
+    entries, varying = list(store), _varying(store)
     alike: dict[str, list[Cell]] = defaultdict(list)
     for cell, _ in entries:
         alike[cell.method].append(cell)
     return [(label(cell, varying, alike[cell.method]), cell, result) for cell, result in entries]
+
+
+def _varying(store: Store) -> list[str]:
+    """In what the cells differ beside method, corruption and seed: accuracies of a row are then no contest."""
+    return [name for name in TOLD_APART if len({str(getattr(cell, name)) for cell, _ in store}) > 1]
 
 
 def _curves(entries: list[Entry]) -> list[Figure]:
