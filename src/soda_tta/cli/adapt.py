@@ -135,9 +135,8 @@ def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
         print(json.dumps({**asdict(plan), "total": plan.total, **facts, **cost}))
         return 0
     parts = ", ".join(f"{purpose} {queries:,}" for purpose, queries in plan.queries.items())
-    print(
-        f"{recipe.name} would ask {'at most ' * isinstance(recipe, Procedure)}{plan.total:,} queries; nothing was asked."
-    )
+    most = "at most " if isinstance(recipe, Procedure) else ""
+    print(f"{recipe.name} would ask {most}{plan.total:,} queries; nothing was asked.")
     rows = [("images", f"{plan.images:,}")]
     if isinstance(recipe, Procedure):
         rows += [("plan", recipe.outline(plan.images, plan.limit))]

@@ -126,7 +126,7 @@ class OfficeHome(Procedure):
         return Batch(images, targets, reliable, share.reshape(alone.shape), partner)
 
     def step(
-        self, batch: Batch, adaptor: NetworkAdaptor, search: MultiPointSearch | BackpropSearch, box: Metered
+        self, batch: Batch, adaptor: NetworkAdaptor, search: MultiPointSearch | BackpropSearch, box: Box
     ) -> list[Loss]:
         """One step of the search; the losses of its candidates."""
         if isinstance(search, MultiPointSearch):
