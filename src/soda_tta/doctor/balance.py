@@ -21,7 +21,7 @@ def evenness(classes: Array, of: int, seed: int = 0) -> float:
     """
     generator = np.random.default_rng(seed)
     draws = generator.multinomial(len(classes), np.full(of, 1 / of), size=DRAWS)
-    return float(_entropy(np.bincount(classes, minlength=of)) / max(float(_entropy(draws).mean()), 1e-12))
+    return max(0.0, float(_entropy(np.bincount(classes, minlength=of)) / max(float(_entropy(draws).mean()), 1e-12)))
 
 
 def _entropy(counts: Array) -> Array:
