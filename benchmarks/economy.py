@@ -55,6 +55,10 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
     "imagenet": lambda: [
         Cell(method="soda-e", data="imagenet-1000", model=LITE, corruption=c, images=1000, budget=15) for c in SIX
     ],
+    "pacs": lambda: [
+        Cell(method="soda-e", data=f"pacs/{d}", model="pacs_photo_lite0", corruption="clean", images=210, budget=30)
+        for d in ("art_painting", "cartoon", "sketch")
+    ],
     "white": lambda: [
         *cifar("cifar10", "ma-so", images=1000, corruptions=FIVE, numbers={"epochs": 30}),
         *cifar("cifar10", "soda-e", images=1000, corruptions=FIVE, budget=15),
@@ -108,7 +112,11 @@ def texts(store: Store) -> dict[str, str]:
     """Every table of the page by its marker."""
     found = {name: [(c, store.results[c.key]["result"]) for c in part() if c in store] for name, part in PARTS.items()}
     written = {name: by_corruption(found[name]) for name in ("cifar10", "cifar100", "architecture", "imagenet")}
-    written |= {"few": few(found["few"], found["cifar10"]), "clean": listed(found["clean"])}
+    written |= {
+        "few": few(found["few"], found["cifar10"]),
+        "clean": listed(found["clean"]),
+        "pacs": listed(found["pacs"]),
+    }
     written["objectives"] = objectives.table() if objectives.OUT.exists() else NOTHING
     return {**written, "white": by_corruption(found["white"]), "curve": curve(found["curve"])}
 

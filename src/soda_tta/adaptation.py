@@ -43,13 +43,15 @@ def adapt(
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     listener: Listener | None = None,
+    command: list[str] | None = None,
     **numbers: Any,
 ) -> Run:
     """Adapt unlabelled `images` to the deployed model `box`; neither labels nor the model's inside are used.
 
     `budget`: at most so many queries an image, all purposes together. `numbers` change the method (q=10, lr="auto").
     `out`: a directory that receives the run and, while it works, all that is needed to continue it with
-    `resume=True` after a kill. `stop` is asked after every step; `listener` receives events.
+    `resume=True` after a kill. `stop` is asked after every step; `listener` receives events; `command` is what a user
+    typed, for the report to repeat.
     """
     began = time.perf_counter()
     source, deployed = open_images(images), load_box(box)
@@ -59,6 +61,8 @@ def adapt(
     notices: list[str] = []
     tell = _teller(listener, notices)
     card = protocol_card(recipe, plan, source, deployed, budget, seed)
+    if command is not None:
+        card["command"] = command
     folder = prepare_folder(Path(out), card, resume) if out is not None else None
     if folder and resume and (finished := finished_run(folder)):
         shutil.rmtree(folder / WORKING, ignore_errors=True)  # a kill may have come between the last file and this
@@ -254,7 +258,12 @@ def protocol_card(
         "seed": seed,
         "budget": budget,
         "images": {"count": len(images), "size": list(images.size), "fingerprint": images.fingerprint()},
-        "box": {"fingerprint": box.fingerprint(), "input": box.input.card(), "logits": box.logits},
+        "box": {
+            "fingerprint": box.fingerprint(),
+            "input": box.input.card(),
+            "logits": box.logits,
+            "partial": box.partial,
+        },
         "versions": versions(),
         "plan": {
             "epochs": plan.epochs,

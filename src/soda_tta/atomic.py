@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from soda_tta.errors import RunError
@@ -28,7 +28,8 @@ def replacing(path: Path) -> Iterator[Path]:
             f"{path} could not be written: {error.strerror or error}. What was there before is kept."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # what stood in the way of writing may stand in the way of this
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, data: bytes) -> None:

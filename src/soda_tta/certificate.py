@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,6 +48,8 @@ def certify(before: Array, after: Array, labels: Array, level: float = 0.95) -> 
     >>> certify(answers, np.eye(2)[labels], labels).sentence
     'On 20 labelled images accuracy went from 50% to 100%: +50 points (95% interval +21 to +70), a sure gain.'
     """
+    from scipy import stats  # slow to load, and a saved verdict does not need it
+
     was, now = before.argmax(axis=1) == labels, after.argmax(axis=1) == labels
     count = len(labels)
     gained, lost = ((now & ~was).sum() + 1) / (count + 2), ((was & ~now).sum() + 1) / (count + 2)

@@ -149,6 +149,7 @@ CARD = (
     "versions",
     "plan",
     "chosen_lr",
+    "command",
     "reliable",
 )
 

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from soda_tta.objectives import shared_information_of_each
 
@@ -43,6 +42,8 @@ def moved(images: Array) -> Array:
 
 def judge(before: tuple[Array, Array], after: tuple[Array, Array], level: float) -> Verdict:
     """A one-sided paired test on two looks (answers to the images, and to them moved) without and with adapting."""
+    from scipy import stats  # slow to load, and a saved verdict does not need it
+
     old, new = shared_information_of_each(*before), shared_information_of_each(*after)
     gain, count = new - old, len(old)
     error = gain.std(ddof=1) / np.sqrt(count)

@@ -10,6 +10,7 @@ import numpy as np
 from soda_tta.box.input import Array, Input, check_images
 from soda_tta.errors import BoxError
 
+PARTIAL_EXCESS = 0.05  # rounding to two digits may also add up to more than 1
 ROW_SUM_TOLERANCE = 1e-2  # half-precision models and services that print three digits stay inside
 
 
@@ -21,6 +22,7 @@ class Box(ABC):
 
     input: Input = Input()
     logits: bool = False
+    partial: bool = False  # rows may sum to less than 1: only the top classes come back, or rounded numbers
     batch: int = 64  # images a request; a box splits what it is given
     fixed_batch: bool = False  # a model that takes exactly `batch` images gets the last one repeated
     classes: int | None = None  # known after the first answer
@@ -64,7 +66,7 @@ class Box(ABC):
         asked = images
         if self.fixed_batch and len(images) < self.batch:
             asked = np.concatenate([images, np.repeat(images[-1:], self.batch - len(images), axis=0)])
-        output = check_probabilities(self.answer(asked), len(asked), self.classes, self.logits)
+        output = check_probabilities(self.answer(asked), len(asked), self.classes, self.logits, self.partial)
         self.classes = output.shape[1]
         return output[: len(images)]
 
@@ -75,6 +77,7 @@ class Wrapper(Box):
     def __init__(self, box: Box) -> None:
         self.box = box
         self.input, self.logits, self.batch = box.input, box.logits, box.batch
+        self.partial = box.partial
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]
@@ -104,7 +107,7 @@ class Wrapper(Box):
         return f"{type(self).__name__}({self.box!r})"
 
 
-def check_probabilities(output: Any, rows: int, classes: int | None, logits: bool) -> Array:
+def check_probabilities(output: Any, rows: int, classes: int | None, logits: bool, partial: bool = False) -> Array:
     """The answer as (rows, classes) float32 probabilities, or a sentence that says what came back instead."""
     output = np.asarray(output)
     if output.dtype.kind not in "fiu":
@@ -135,12 +138,30 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
     if logits:
         return softmax(output)
     sums = output.sum(axis=1, dtype=np.float64)
+    if partial and output.min() >= 0 and sums.max() <= 1 + PARTIAL_EXCESS:
+        return completed(output)
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE or output.min() < -1e-6:
         found = f"sum to {sums[worst]:.4g}" if output.min() >= -1e-6 else f"hold negative numbers ({output.min():.4g})"
-        raise BoxError(f"the model returned rows that {found}; if these are logits, pass --logits (or logits=True).")
+        remedy = "if these are logits, pass --logits (or logits=True)"
+        if output.min() >= 0 and sums[worst] < 1:
+            remedy += "; if only the top classes or rounded numbers come back, pass --partial (or partial=True)"
+        raise BoxError(f"the model returned rows that {found}; {remedy}.")
     clipped: Array = np.clip(output, 0, 1)
     return clipped
+
+
+def completed(rows: Array) -> Array:
+    """Rows that sum to 1: what is missing is shared by the classes that were not given.
+
+    >>> completed(np.array([[0.5, 0.3, 0.0, 0.0]], np.float32))
+    array([[0.5, 0.3, 0.1, 0.1]], dtype=float32)
+    """
+    absent = rows == 0
+    missing = np.clip(1 - rows.sum(axis=1, keepdims=True), 0, None)
+    shared = rows + absent * missing / np.maximum(absent.sum(axis=1, keepdims=True), 1)
+    result: Array = (shared / shared.sum(axis=1, keepdims=True)).astype(np.float32)
+    return result
 
 
 def softmax(logits: Array) -> Array:

@@ -29,7 +29,7 @@ def load_box(model: Any, **options: Any) -> Box:
     `model`: the path of an ONNX file; `http(s)://host/v2/models/NAME` (Open Inference Protocol);
     `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box already.
     `options` state what the model itself does not say: `mean`, `std`, `pixel_range`, `layout`, `channels`,
-    `size`, `logits`, `batch`, and for remote models `timeout`, `workers`, `api_key_env` ...
+    `size`, `logits`, `partial`, `batch`, and for remote models `timeout`, `workers`, `api_key_env` ...
 
     >>> import numpy as np
     >>> load_box(lambda images: np.full((len(images), 2), 0.5))
@@ -79,13 +79,18 @@ def _with_input(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *beside: str) -> Box:
+    partial = options.pop("partial", False)
     accepted = {*inspect.signature(kind).parameters, *INPUT_FACTS}
     unknown = sorted(set(options) - accepted)
     if unknown:
-        known = ", ".join(sorted((accepted | set(beside)) - {"url", "path", "module", "function", "stated", "input"}))
+        known = ", ".join(
+            sorted((accepted | {"partial"} | set(beside)) - {"url", "path", "module", "function", "stated", "input"})
+        )
         name = model if isinstance(model, str) else type(model).__name__
         raise BoxError(f"{', '.join(unknown)} does not apply to {name}; what can be stated: {known}.")
-    return kind(model, **options)
+    box = kind(model, **options)
+    box.partial = partial
+    return box
 
 
 def import_function(text: str) -> Any:

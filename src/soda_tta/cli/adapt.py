@@ -85,6 +85,7 @@ def run(options: argparse.Namespace) -> int:
                 resume=options.resume,
                 stop=interrupt,
                 listener=display,
+                command=options.given,
             )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"Nothing paid is lost; continue with: {resume_with}") from None

@@ -38,6 +38,9 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     group.add_argument(
         "--logits", action="store_true", default=None, help="the model returns logits, not probabilities"
     )
+    group.add_argument(
+        "--partial", action="store_true", default=None, help="it returns only the top classes, or rounded probabilities"
+    )
     group.add_argument("--mean", type=numbers, metavar="R,G,B", help="what the model wants subtracted")
     group.add_argument("--std", type=numbers, metavar="R,G,B", help="and what it wants divided by")
     group.add_argument(
@@ -61,7 +64,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
 
 
 MODEL_OPTIONS = (
-    *("logits", "mean", "std", "pixel_range", "layout", "channels", "output", "batch"),
+    *("logits", "partial", "mean", "std", "pixel_range", "layout", "channels", "output", "batch"),
     *("timeout", "workers", "api_key_env", "api_key_header", "certificate_authority"),
 )
 

@@ -40,7 +40,7 @@ _ABSENT = object()
 
 def stated(box: dict[str, Any]) -> list[str]:
     """What the model was told to be, as options; what is usual is left out."""
-    words = ["--logits"] if box.get("logits") else []
+    words = [f"--{name}" for name in ("logits", "partial") if box.get(name)]
     given = box.get("input") or {}
     for name, usual in (("mean", [0.0, 0.0, 0.0]), ("std", [1.0, 1.0, 1.0])):
         if given.get(name) and list(given[name]) != usual:
