@@ -36,7 +36,18 @@ def test_the_parts_know_nothing_of_each_other(room: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "room", [*sorted(KNOW_NOTHING_OF_EACH_OTHER), "recipes", "loop", "plan", "events", "journal", "evaluation", "zoo"]
+    "room",
+    [
+        *sorted(KNOW_NOTHING_OF_EACH_OTHER),
+        "recipes",
+        "loop",
+        "plan",
+        "events",
+        "journal",
+        "evaluation",
+        "verdict",
+        "zoo",
+    ],
 )
 def test_nothing_below_imports_what_stands_above(room: str) -> None:
     for path in files(room):
@@ -49,6 +60,6 @@ def test_the_loop_knows_no_method_by_name() -> None:
 
 @pytest.mark.parametrize("statement", ["import soda_tta", "from soda_tta import load_box"])
 def test_the_front_door_and_the_boxes_need_no_heavy_package(statement: str) -> None:
-    heavy = ["torch", "onnxruntime", "onnx", "httpx", "sklearn", "rich"]
+    heavy = ["torch", "onnxruntime", "onnx", "httpx", "sklearn", "rich", "scipy", "cmaes"]
     code = f"{statement}; import sys; assert not set(sys.modules) & set({heavy!r}), set(sys.modules) & set({heavy!r})"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,7 +6,7 @@ from soda_tta.errors import BudgetError
 from soda_tta.plan import plan_run
 from soda_tta.recipes import methods
 
-SODA, AUTO, DEPLOYED = (methods()[name] for name in ("soda", "soda-auto", "deployed"))
+SODA, AUTO, DEPLOYED, ECONOMY = (methods()[name] for name in ("soda", "soda-auto", "deployed", "soda-e"))
 
 
 def test_the_papers_cost_is_900_queries_an_image_beside_the_first_look_and_the_answer() -> None:
@@ -18,7 +18,7 @@ def test_the_papers_cost_is_900_queries_an_image_beside_the_first_look_and_the_a
 @given(
     images=st.integers(1, 3000),
     budget=st.floats(1, 2000),
-    method=st.sampled_from([SODA, AUTO, DEPLOYED, SODA.but(batch=7, q=3, epochs=4)]),
+    method=st.sampled_from([SODA, AUTO, DEPLOYED, ECONOMY, ECONOMY.but(judged=50), SODA.but(batch=7, q=3, epochs=4)]),
 )
 def test_a_plan_never_exceeds_its_budget(images: int, budget: float, method) -> None:
     try:
