@@ -14,12 +14,12 @@ import numpy as np
 
 from soda_tta._version import __version__
 from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.answering import Stopped, answer_all
 from soda_tta.box import Box, Ledger, Metered, Transcript, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.errors import BoxError, RecipeError
 from soda_tta.evaluation import Task
-from soda_tta.events import Answered, Epoch, Event, Listener, Notice, Planned, Step
-from soda_tta.journal import AnswerFile
+from soda_tta.events import Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.loop import Training
 from soda_tta.plan import KEPT, Plan, plan_run
 from soda_tta.recipes import Given, Method, Procedure, Recipe, find_method
@@ -74,7 +74,7 @@ def adapt(
     tell(Planned(plan, ledger))
 
     def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None, known: Array | None = None) -> Array:
-        return _answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell, otherwise, known)
+        return answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell, otherwise, known)
 
     try:
         before = answers(Identity(), "select")
@@ -198,52 +198,6 @@ def _tell_step(step: Step, training: Training, tell: Listener) -> None:
     if step.step == step.of:
         training.adaptor.parameters = training.search.theta.astype(np.float32)
         tell(Epoch(step.epoch, step.lr, step.loss, training.task.ledger.total, training.adaptor))
-
-
-class Stopped(Exception):
-    """The user asked to stop in the middle of a pass; its answers so far are on disk."""
-
-
-def _answer_all(
-    images: Images,
-    adaptor: Adaptor,
-    box: Metered,
-    folder: Path | None,
-    stop: Callable[[], bool],
-    tell: Listener,
-    otherwise: Array | None,
-    known: Array | None,
-) -> Array:
-    """Every image once; pieces an earlier process has paid are read back, and so are `known` rows (no NaN).
-
-    If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
-    """
-    path = folder / WORKING / f"{box.purpose}.answers" if folder else None
-    file = AnswerFile(path, len(images), piece=images.at_once)
-    wanted: Array = np.full(len(images), True)
-    if known is not None:
-        wanted = np.isnan(known[:, 0])
-    box.ledger.recover(int(wanted[: len(file.kept)].sum()), box.purpose)
-    pieces = [file.kept] if len(file.kept) else []
-    for start in range(len(file.kept), len(images), file.piece):
-        place = slice(start, min(start + file.piece, len(images)))
-        asked = start + np.flatnonzero(wanted[place])
-        if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(asked):
-            pieces.append(otherwise[start:])
-            tell(Notice(f"{len(otherwise) - start} images keep their unadapted answers: lost requests ate the budget."))
-            break
-        if known is None:
-            rows = box(adaptor(images[place]))
-        else:
-            rows = known[place].copy()
-            if len(asked):
-                rows[asked - start] = box(adaptor(images[asked]))
-        file.append(rows, first=start == 0)
-        pieces.append(rows)
-        tell(Answered(box.purpose, start + len(rows), len(images)))
-        if start + len(rows) < len(images) and stop():
-            raise Stopped
-    return np.concatenate(pieces)
 
 
 def protocol_card(

@@ -154,7 +154,7 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
 def completed(rows: Array) -> Array:
     """Rows that sum to 1: what is missing is shared by the classes that were not given.
 
-    >>> completed(np.array([[0.5, 0.3, 0.0, 0.0]], np.float32))
+    >>> completed(np.array([[0.5, 0.3, 0.0, 0.0]], np.float32)).round(3)
     array([[0.5, 0.3, 0.1, 0.1]], dtype=float32)
     """
     absent = rows == 0

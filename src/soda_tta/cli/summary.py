@@ -36,6 +36,8 @@ def print_summary(run: Run, *, images: str, out: str | None = None, price: float
         print_chart(console, run)
     if "chosen_lr" in run.card:
         line("chosen lr", f"{run.card['chosen_lr']:g}")
+    if run.adaptor.parameters.size:
+        line("the adaptor", run.adaptor.describe())
     if run.verdict is not None:
         line("verdict", run.verdict.sentence, "bold green" if run.verdict.adopt else "bold yellow")
     line("seconds", f"{run.seconds:.1f}")

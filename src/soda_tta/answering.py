@@ -1,0 +1,64 @@
+"""A pass over all images: each is asked about once, what is paid is kept, and a stop loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from soda_tta.adaptors import Adaptor
+from soda_tta.box import Metered
+from soda_tta.data import Images
+from soda_tta.events import Answered, Listener, Notice
+from soda_tta.journal import AnswerFile
+from soda_tta.run_folder import WORKING
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Stopped(Exception):
+    """The user asked to stop in the middle of a pass; its answers so far are on disk."""
+
+
+def answer_all(
+    images: Images,
+    adaptor: Adaptor,
+    box: Metered,
+    folder: Path | None,
+    stop: Callable[[], bool],
+    tell: Listener,
+    otherwise: Array | None,
+    known: Array | None,
+) -> Array:
+    """Every image once; pieces an earlier process has paid are read back, and so are `known` rows (no NaN).
+
+    If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
+    """
+    path = folder / WORKING / f"{box.purpose}.answers" if folder else None
+    file = AnswerFile(path, len(images), piece=images.at_once)
+    wanted: Array = np.full(len(images), True)
+    if known is not None:
+        wanted = np.isnan(known[:, 0])
+    box.ledger.recover(int(wanted[: len(file.kept)].sum()), box.purpose)
+    pieces = [file.kept] if len(file.kept) else []
+    for start in range(len(file.kept), len(images), file.piece):
+        place = slice(start, min(start + file.piece, len(images)))
+        asked = start + np.flatnonzero(wanted[place])
+        if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(asked):
+            pieces.append(otherwise[start:])
+            tell(Notice(f"{len(otherwise) - start} images keep their unadapted answers: lost requests ate the budget."))
+            break
+        if known is None:
+            rows = box(adaptor(images[place]))
+        else:
+            rows = known[place].copy()
+            if len(asked):
+                rows[asked - start] = box(adaptor(images[asked]))
+        file.append(rows, first=start == 0)
+        pieces.append(rows)
+        tell(Answered(box.purpose, start + len(rows), len(images)))
+        if start + len(rows) < len(images) and stop():
+            raise Stopped
+    return np.concatenate(pieces)
