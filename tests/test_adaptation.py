@@ -11,7 +11,8 @@ from soda_tta.box import CallableBox, Quantised
 from soda_tta.errors import BoxError, BudgetError, ImageError, RecipeError, RunError
 from soda_tta.events import Answered, Notice, Planned, Step
 
-FAST = dict(epochs=3, batch=16, width=4, lr=0.05)
+NUMBERS = dict(epochs=3, batch=16, width=4, lr=0.05)
+FAST = dict(method="soda", **NUMBERS)
 
 
 @pytest.fixture(autouse=True)
@@ -30,18 +31,20 @@ ASKING = [
 @pytest.mark.parametrize("budget", [None, 1, 2.5, 9, 20])
 def test_every_method_counts_exactly_what_the_model_was_asked(images, model, method: str, budget) -> None:
     known = methods()[method].numbers()
-    numbers = {name: value for name, value in FAST.items() if name in known and known["epochs"] > 1}
+    numbers = {name: value for name, value in NUMBERS.items() if name in known and known["epochs"] > 1}
     if known.get("lr") == "auto":
         del numbers["lr"]
     try:
         run = adapt(images, model, method, budget, **numbers)
     except BudgetError:
-        assert method in ("soda-auto", "da-pgd", "da-zoo-input") and model.asked == 0
+        assert method in ("soda-auto", "da-pgd", "da-zoo-input", "soda-office-home") and model.asked == 0
         return
     assert run.ledger.total == model.asked
     assert budget is None or model.asked <= budget * len(images)
     assert run.probabilities.shape == run.before.shape == (50, 4)
     enough = not numbers or budget is None or budget >= 20  # 3 epochs x 6, a first look, the answer
+    if method == "soda-e":
+        enough = budget is None  # 50 images are few: a search on 24 of them takes more than 20 queries each
     assert run.stopped == ("finished" if enough else "budget")
 
 
@@ -54,7 +57,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(images, box) 
 
 
 def test_learning_raises_the_mutual_information(images, box) -> None:
-    run = adapt(images, box, width=8, epochs=40, batch=50, lr=3.0)
+    run = adapt(images, box, "soda", width=8, epochs=40, batch=50, lr=3.0)
     assert run.history[-1].mutual_information > run.history[0].mutual_information + 0.02
 
 
@@ -71,7 +74,7 @@ def test_labels_stay_aligned_under_shuffling(images) -> None:
 
     from dataclasses import replace
 
-    recipe = methods()["soda"].but(**{**FAST, "tau": 0.3, "rho": 0.0, "mu": 1e-9, "lr": 1e-12})
+    recipe = methods()["soda"].but(**{**NUMBERS, "tau": 0.3, "rho": 0.0, "mu": 1e-9, "lr": 1e-12})
     real = recipe.objective
     recipe = replace(recipe, objective=Spy())
 
@@ -127,7 +130,7 @@ def test_events_tell_the_plan_then_every_query(images, box) -> None:
 
 
 def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) -> None:
-    run = adapt(images, box, lr="auto", epochs=10, batch=25, width=4)
+    run = adapt(images, box, "soda", lr="auto", epochs=10, batch=25, width=4)
     assert run.card["chosen_lr"] in (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
     assert run.ledger.queries["tune"] == 50 * 6 * (5 * 1 + 2 * 1)
     assert run.history[-1].epoch == 10 and {step.lr for step in run.history} == {run.card["chosen_lr"]}
@@ -135,7 +138,7 @@ def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) ->
 
 def test_too_few_steps_for_the_papers_learning_rate_are_noticed(images, box) -> None:
     events = []
-    adapt(images, box, epochs=1, listener=events.append)
+    adapt(images, box, "soda", epochs=1, listener=events.append)
     assert any(isinstance(e, Notice) and "lr=auto" in e.text for e in events)
 
 

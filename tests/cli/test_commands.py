@@ -45,7 +45,7 @@ def soda(place: Path, *words: str, **environment: str) -> subprocess.CompletedPr
 
 
 ADAPT = ["adapt", "--model", "model.py:predict", "--images", "night"]
-SMALL = ["--set", "epochs=2", "--set", "batch=16", "--set", "width=4", "--set", "lr=0.05"]
+SMALL = ["--method", "soda", "--set", "epochs=2", "--set", "batch=16", "--set", "width=4", "--set", "lr=0.05"]
 
 
 def test_adapt_apply_export_from_end_to_end(place) -> None:
@@ -86,13 +86,26 @@ def test_json_prints_one_object_and_nothing_else(place) -> None:
 
 
 def test_a_dry_run_says_the_cost_and_spends_nothing(place) -> None:
-    done = soda(place, *ADAPT, "--dry-run", "--price", "1.5", "--json", SLOW="60")
+    paper = [*ADAPT, "--method", "soda", "--dry-run"]
+    done = soda(place, *paper, "--price", "1.5", "--json", SLOW="60")
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
     assert plan["total"] == 40 * 902 and plan["money"] == pytest.approx(40 * 902 / 1000 * 1.5)
-    text = soda(place, *ADAPT, "--dry-run", "--budget", "10", SLOW="60").stdout
+    text = soda(place, *paper, "--budget", "10", SLOW="60").stdout
     assert "nothing was asked" in text and "1 of 150" in text
     assert sorted(os.listdir(place)) == ["model.py", "night"]
+
+
+def test_the_default_is_soda_e_and_says_what_a_budget_buys(place) -> None:
+    plan = json.loads(soda(place, *ADAPT, "--dry-run", "--budget", "60", "--json", SLOW="60").stdout)
+    assert plan["method"] == "soda-e" and plan["total"] <= plan["limit"] == 60 * 40
+    assert plan["queries"]["judge"] == 20 and plan["queries"]["probe"] > 1000
+    done = soda(place, *ADAPT, "--budget", "60", "--out", "run", "--json")
+    summary = json.loads(done.stdout)
+    assert summary["method"] == "soda-e" and sum(summary["queries"].values()) <= 60 * 40
+    assert summary["reason"].endswith(".") and done.stderr == ""
+    little = json.loads(soda(place, *ADAPT, "--budget", "3", "--out", "little", "--json").stdout)
+    assert little["queries"] == {"select": 40} and "too little" in little["reason"]
 
 
 def test_methods_lists_needs_and_costs(place) -> None:
@@ -163,7 +176,7 @@ def test_every_command_explains_itself(place) -> None:
 
 
 def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(place) -> None:
-    words = [*ADAPT, "--set", "epochs=60", *SMALL[2:], "--out", "run"]
+    words = [*ADAPT, *SMALL, "--set", "epochs=60", "--out", "run"]
     whole = soda(place, *words[:-1], "whole")
     process = subprocess.Popen(
         [*SODA, *words],
