@@ -62,6 +62,18 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
         *cifar("cifar10", "tent", images=1000, corruptions=FIVE),
         *cifar("cifar10", "ma-so", images=1000, corruptions=FIVE, numbers={"epochs": 30}),
     ],
+    "ablation": lambda: [
+        c
+        for numbers in (
+            {},
+            {"without": "median,non-local means,cosine shrinkage"},
+            {"without": "motion"},
+            {"without": "kernel,blur"},
+            {"without": "contrast,brightness,colour"},
+            {"caution": 0.0},
+        )
+        for c in cifar("cifar10", "soda-e", images=1000, corruptions=SIX, budget=15, numbers=numbers)
+    ],
     "curve": lambda: [
         *(c for q in (3, 5, 10, 30, 100) for c in cifar("cifar10", "soda-e", images=1000, corruptions=SIX, budget=q)),
         *(
@@ -118,7 +130,12 @@ def texts(store: Store) -> dict[str, str]:
     }
     for script in (objectives, transports):
         written[script.__name__] = script.table() if script.OUT.exists() else NOTHING
-    return {**written, "white": by_corruption(found["white"]), "curve": curve(found["curve"])}
+    return {
+        **written,
+        "white": by_corruption(found["white"]),
+        "curve": curve(found["curve"]),
+        "ablation": ablation(found["ablation"]),
+    }
 
 
 def by_corruption(results: Results) -> str:
@@ -170,6 +187,18 @@ def listed(results: Results) -> str:
         verdict = result["verdict"]
         words = "no move helped" if verdict is None else f"adopt: {verdict['adopt']}, p = {verdict['p_value']:.2g}"
         lines.append([f"{cell.data}, {cell.corruption}, {cell.images:,}", *accuracies, words])
+    return markdown(lines)
+
+
+def ablation(results: Results) -> str:
+    """Mean accuracy with a part left out."""
+    if not results:
+        return NOTHING
+    lines = [["", *(c.replace("_", " ") for c in SIX), "mean"]]
+    for name in dict.fromkeys(label(cell) for cell, _ in results):
+        after = {cell.corruption: result["after"] for cell, result in results if label(cell) == name}
+        if len(after) == len(SIX):
+            lines.append([name, *(f"{after[c]:.1f}" for c in SIX), f"{np.mean(list(after.values())):.1f}"])
     return markdown(lines)
 
 

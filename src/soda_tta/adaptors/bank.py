@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from soda_tta.adaptors import restorations as restore
 from soda_tta.adaptors.adaptor import Adaptor, Array
-from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS, TONE, in_words
+from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS, in_words
 from soda_tta.errors import ImageError, RecipeError
 
 # What each family of versions is made by, from its strengths and the grain; several strengths share their work.
@@ -94,13 +94,14 @@ class BankAdaptor(Adaptor):
 
     def mix(self, prepared: Array, thetas: Array) -> Array:
         """The same images through k parameter vectors: (k, n, 3, height, width)."""
+        ways, result = torch.from_numpy(prepared), torch.empty((len(thetas), len(prepared), *prepared.shape[2:]))
         with torch.inference_mode():
-            mixed = toned(torch.from_numpy(prepared), torch.from_numpy(np.asarray(thetas, np.float32)))
-        result: Array = mixed.numpy()
-        return result
+            for theta, place in zip(torch.from_numpy(np.asarray(thetas, np.float32)), result, strict=True):
+                place.copy_(toned(ways, theta))
+        return result.numpy()
 
     def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
-        return toned(ways_from(images, self.structure.grain), theta[None])[0]
+        return toned(ways_from(images, self.structure.grain), theta, fixed=False)
 
     def describe(self) -> str:
         return in_words(self.parameters, self.structure.grain)
@@ -128,7 +129,7 @@ class Restoration(nn.Module):
         self.used = tuple(bool(value) for value in theta[: len(MIXED)])
 
     def forward(self, images: Tensor) -> Tensor:
-        return toned(ways_from(images, self.grain, self.used), self.theta[None])[0]
+        return toned(ways_from(images, self.grain, self.used), self.theta)
 
 
 def ways_from(images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * len(MIXED)) -> Tensor:
@@ -145,34 +146,52 @@ def ways_from(images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * l
     return torch.stack([images, *ways], dim=1)
 
 
-def toned(ways: Tensor, thetas: Tensor) -> Tensor:
-    """Mix, smooth or sharpen, then tone: (n, 1 + versions, 3, h, w) and (k, d) to (k, n, 3, h, w) in [0, 1]."""
-    mixing, kernels, tone = torch.split(thetas, [len(MIXED), len(KERNELS), len(TONE)], dim=1)
-    count, versions, channels, height, width = ways.shape
-    weights = torch.cat([torch.ones_like(mixing[:, :1]), mixing], dim=1)
-    mixed = (weights @ ways.reshape(count, versions, -1)).reshape(count, len(thetas), channels, height, width)
-    sharpened = filtered(mixed, kernels)
-    standard, gain, brightness, gamma, saturation, *balance = (part[:, None, None, None] for part in tone.T)
-    mean = sharpened.mean((2, 3, 4), keepdim=True)
-    deviation = (sharpened - mean).square().mean((2, 3, 4), keepdim=True).sqrt()
-    # each line adds nothing at zero, so that zero is the identity to the last bit
-    standardised = (sharpened - mean) * (SPREAD / (deviation + FLAT) - 1) + (MIDDLE - mean)
-    level = sharpened + standard * standardised
-    coloured = level + (saturation.exp() - 1) * (level - level.mean(2, keepdim=True))
-    shift = brightness + torch.cat(balance, dim=1)
-    exposed = (coloured + (gain.exp() - 1) * (coloured - 0.5) + shift).clamp(0, 1)
-    curved = torch.where(gamma == 0, exposed, exposed.clamp(min=1e-6) ** gamma.exp())
-    return curved.transpose(0, 1)
+def toned(ways: Tensor, theta: Tensor, fixed: bool = True) -> Tensor:
+    """Mix, smooth or sharpen, then tone: (n, 1 + versions, 3, h, w) to (n, 3, h, w) in [0, 1].
+
+    Every line adds nothing where its parameter is zero, so zero is the identity to the last bit; with `fixed`
+    parameters such a line is left out, which is most of the time of a search.
+    """
+    at_work = [not fixed or bool(value) for value in theta]
+    place = {part.name: index for index, part in enumerate(PARTS)}
+
+    def works(*parts: str) -> bool:
+        return any(at_work[place[part]] for part in parts)
+
+    def value(part: str) -> Tensor:
+        return theta[place[part]]
+
+    image = ways[:, 0]
+    for index, part in enumerate(MIXED):
+        if works(part.name):
+            image = image + value(part.name) * ways[:, 1 + index]
+    if works(*(part.name for part in KERNELS)):
+        image = filtered(image, theta[len(MIXED) : len(MIXED) + len(KERNELS)])
+    if works("standard contrast"):
+        mean = image.mean((1, 2, 3), keepdim=True)
+        # the root of nothing has no slope
+        deviation = (image - mean).square().mean((1, 2, 3), keepdim=True).clamp(min=1e-12).sqrt()
+        standardised = (image - mean) * (SPREAD / (deviation + FLAT) - 1) + (MIDDLE - mean)
+        image = image + value("standard contrast") * standardised
+    if works("saturation"):
+        image = image + (value("saturation").exp() - 1) * (image - image.mean(1, keepdim=True))
+    if works("contrast"):
+        image = image + (value("contrast").exp() - 1) * (image - 0.5)
+    if works("brightness", "red", "green", "blue"):
+        shift = value("brightness") + torch.stack([value("red"), value("green"), value("blue")])
+        image = image + shift[:, None, None]
+    image = image.clamp(0, 1)
+    if works("gamma"):
+        curved = image.clamp(min=1e-6) ** value("gamma").exp()
+        image = torch.where(value("gamma") == 0, image + (curved - curved.detach()), curved)  # a slope even at zero
+    return image
 
 
 def filtered(images: Tensor, weights: Tensor) -> Tensor:
-    """(n, k, 3, h, w) through one radial kernel a candidate; each is a sum of Gaussians and leaves the mean alone."""
-    count, candidates, channels, height, width = images.shape
-    kernels = torch.einsum("kr,ryx->kyx", weights, gaussian_differences())
-    kernels[:, KERNEL // 2, KERNEL // 2] += 1
-    planes = images.transpose(1, 2).reshape(count * channels, candidates, height, width)
-    result = F.conv2d(restore.padded(planes, KERNEL // 2), kernels[:, None], groups=candidates)
-    return result.reshape(count, channels, candidates, height, width).transpose(1, 2)
+    """Through one radial kernel: a sum of Gaussians and of the identity that leaves the mean alone."""
+    kernel = torch.einsum("r,ryx->yx", weights, gaussian_differences())
+    kernel[KERNEL // 2, KERNEL // 2] += 1
+    return F.conv2d(restore.padded(images, KERNEL // 2), kernel.repeat(3, 1, 1, 1), groups=3)
 
 
 def gaussian_differences() -> Tensor:

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.errors import RecipeError
+
 Array = np.ndarray[Any, np.dtype[Any]]
+FACTORS = ("contrast", "gamma", "saturation")  # their parameters are logarithms
 SILENT = 0.05  # of a typical amount: less is not worth a word
 TOWARDS, AWAY = " {strength:.2g} by {:.2f}", " {strength:.2g} by -{:.2f}"
 
@@ -28,7 +31,7 @@ class Part:
     less: str  # what a negative value does
 
     def words(self, value: float, grain: float = 1.0) -> str:
-        factor = self.family == "factor"  # a part that multiplies is the logarithm of its factor
+        factor = self.name in FACTORS
         strength = self.strength * (grain if self.family in ("motion", "blur") else 1)
         text = self.more if value > 0 else self.less
         return text.format(math.exp(value) if factor else abs(value), strength=strength)
@@ -61,14 +64,14 @@ MIXED = (
 # One kernel after the mixing: a sum of Gaussians of these radii in pixels, minus the image.
 KERNELS = (radial("kernel", 0.5, 0.7, -0.7), radial("kernel", 0.8, 0.5, -0.5), radial("kernel", 1.2, 0.5, -0.7))
 TONE = (
-    Part("standard contrast", "tone", 1, (0.5, 1.0), "standard contrast {:.2f}", "standard contrast -{:.2f}"),
-    Part("contrast", "factor", 1, (0.25, -0.25), "contrast x{:.2f}", "contrast x{:.2f}"),
-    Part("brightness", "tone", 1, (0.1, -0.1), "brighter by {:.2f}", "darker by {:.2f}"),
-    Part("gamma", "factor", 1, (0.3, -0.3), "gamma {:.2f}", "gamma {:.2f}"),
-    Part("saturation", "factor", 1, (0.3, -0.4), "saturation x{:.2f}", "saturation x{:.2f}"),
-    Part("red", "tone", 1, (0.06, -0.06), "red +{:.2f}", "red -{:.2f}"),
-    Part("green", "tone", 1, (), "green +{:.2f}", "green -{:.2f}"),
-    Part("blue", "tone", 1, (0.06, -0.06), "blue +{:.2f}", "blue -{:.2f}"),
+    Part("standard contrast", "contrast", 1, (0.5, 1.0), "standard contrast {:.2f}", "standard contrast -{:.2f}"),
+    Part("contrast", "contrast", 1, (0.25, -0.25), "contrast x{:.2f}", "contrast x{:.2f}"),
+    Part("brightness", "brightness", 1, (0.1, -0.1), "brighter by {:.2f}", "darker by {:.2f}"),
+    Part("gamma", "brightness", 1, (0.3, -0.3), "gamma {:.2f}", "gamma {:.2f}"),
+    Part("saturation", "colour", 1, (0.3, -0.4), "saturation x{:.2f}", "saturation x{:.2f}"),
+    Part("red", "colour", 1, (0.06, -0.06), "red +{:.2f}", "red -{:.2f}"),
+    Part("green", "colour", 1, (), "green +{:.2f}", "green -{:.2f}"),
+    Part("blue", "colour", 1, (0.06, -0.06), "blue +{:.2f}", "blue -{:.2f}"),
 )
 PARTS = (*MIXED, *KERNELS, *TONE)
 
@@ -88,9 +91,14 @@ def scale(part: Part) -> float:
     return 1 / max((abs(move) for move in part.moves), default=0.06)
 
 
-def moves() -> Array:
-    """The first steps of a search: one part each, at a typical value (m, d)."""
-    rows = [(index, value) for index, part in enumerate(PARTS) for value in part.moves]
+def moves(without: tuple[str, ...] = ()) -> Array:
+    """The first steps of a search: one part each, at a typical value (m, d); none of the families left alone."""
+    families = {part.family for part in PARTS}
+    if unknown := sorted(set(without) - families):
+        raise RecipeError(f"the bank has no family {', '.join(unknown)}; it has {', '.join(sorted(families))}.")
+    rows = [(i, value) for i, part in enumerate(PARTS) if part.family not in without for value in part.moves]
+    if len(rows) < 3:
+        raise RecipeError(f"without {', '.join(without)} too little of the bank is left to search.")
     steps = np.zeros((len(rows), len(PARTS)))
     for row, (index, value) in enumerate(rows):
         steps[row, index] = value

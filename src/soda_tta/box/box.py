@@ -144,7 +144,7 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE or output.min() < -1e-6:
         found = f"sum to {sums[worst]:.4g}" if output.min() >= -1e-6 else f"hold negative numbers ({output.min():.4g})"
         remedy = "if these are logits, pass --logits (or logits=True)"
-        if output.min() >= 0 and sums[worst] < 1:
+        if output.min() >= 0 and sums[worst] < 1 + PARTIAL_EXCESS:
             remedy += "; if only the top classes or rounded numbers come back, pass --partial (or partial=True)"
         raise BoxError(f"the model returned rows that {found}; {remedy}.")
     clipped: Array = np.clip(output, 0, 1)

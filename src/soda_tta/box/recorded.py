@@ -35,6 +35,15 @@ class Transcript:
                 return np.frombuffer(self.whole, "<f4", rows * classes, start).reshape(rows, classes).copy()
         return None
 
+    def untold(self) -> int:
+        """How many answers are still to be told again: a ledger counts them as lost until they are."""
+        place, count = self.place, 0
+        while place + HEADER.size <= len(self.whole):
+            _, rows, classes = HEADER.unpack_from(self.whole, place)
+            place += HEADER.size + 4 * rows * classes
+            count += rows if place <= len(self.whole) else 0
+        return count
+
     def append(self, digest: bytes, answer: Array) -> None:
         if self.place < len(self.whole):  # what follows is torn, or belongs to questions nobody asks any more
             with self.path.open("r+b") as file:

@@ -20,8 +20,9 @@ from soda_tta.verdict import judge, moved
 SETS, ORDER, GENERATIONS = 11, 12, 13  # streams of randomness
 ROUNDS = 6  # rounds of pursuit a budget is laid out for
 FEWEST_IMAGES = 24  # a round of fewer tells nothing
-MOST_IMAGES = 512  # searched on while the moves are large; their restored versions are made once and kept
-PREPARED_BYTES = 2**30  # of restored versions kept at once
+MOST_IMAGES = 384  # searched on; their restored versions are made once, which takes the time of some queries
+PREPARED_BYTES = 2**28  # of restored versions kept at once
+TINY = 1e-9
 CHECK_EVERY = 4  # generations between two looks at images held out from evolution
 
 
@@ -46,22 +47,27 @@ class Economy(Procedure):
     summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."
     needs: str = "probabilities"
     batch: int = 128  # images a round, at most
-    judged: int = 500  # images the verdict is passed on, at most
+    judged: int = 1000  # images the verdict is passed on, at most
     level: float = 0.01  # rate of wrong adoptions
     tried: int = 8  # moves a round
     caution: float = 1.0  # standard errors a move must gain
     population: int = 12  # of CMA-ES, where the budget reaches for it
     sigma: float = 0.15
+    without: str = ""  # families of parts to leave alone, such as "colour" where colours mean something
     average: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (0 < self.level < 0.5 and self.judged >= 10 and self.batch >= FEWEST_IMAGES):
             raise RecipeError(f"{self.name} needs level in (0, 0.5), judged >= 10 and batch >= {FEWEST_IMAGES}.")
-        self.pursuit(), self.evolution()  # refuse impossible numbers
+        self.pursuit(), self.evolution(), self.moves()  # refuse impossible numbers
 
     def pursuit(self) -> Pursuit:
         return Pursuit(tried=self.tried, caution=self.caution)
+
+    def moves(self) -> Array:
+        """The moves of the bank, but for families left alone."""
+        return moves(tuple(name.strip() for name in self.without.split(",") if name.strip()))
 
     def evolution(self) -> Evolution:
         return Evolution(population=self.population, sigma=self.sigma)
@@ -78,11 +84,11 @@ class Economy(Procedure):
     def sizes(self, images: int, limit: int | None) -> Sizes | None:
         """How to spend what a limit leaves beside the first look and the answer; None if that is too little."""
         judged = min(self.judged, images // 4)
-        first, later = self.pursuit().candidates(len(moves()))
+        first, later = self.pursuit().candidates(len(self.moves()))
         wanted = first + (ROUNDS - 1) * later  # queries an image and search
         largest = min(self.batch, images - judged)
         if limit is None:
-            return Sizes(judged, largest, wanted * largest) if largest >= FEWEST_IMAGES else None
+            return Sizes(judged, largest, wanted * largest) if judged >= 10 and largest >= FEWEST_IMAGES else None
         left = limit - 2 * images
         judged = min(judged, left // 8)
         probe = left - 2 * judged
@@ -126,7 +132,7 @@ class Economy(Procedure):
     def outline(self, images: int, limit: int | None) -> str:
         sizes = self.sizes(images, limit)
         if sizes is not None:
-            first, later = self.pursuit().candidates(len(moves()))
+            first, later = self.pursuit().candidates(len(self.moves()))
             rounds = 1 + min(ROUNDS - 1, max(0, sizes.probe // sizes.batch - first) // later)
             beyond = sizes.probe - sizes.batch * (first + (ROUNDS - 1) * later)
             more = "" if beyond < self.population * sizes.batch else ", then CMA-ES while held-out images gain"
@@ -151,15 +157,15 @@ class Search:
         most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // bytes_each))
         self.places = np.sort(free[:most])
         self.prepared = self.adaptor.prepare(given.images[self.places])
-        self.spent = self.rounds = 0
+        self.spent = self.told = self.rounds = 0
         # answers at the current parameters, for the images that have been asked there
-        self.at = np.zeros(len(moves()[0]))
+        self.at = np.zeros(self.adaptor.parameters.size)
         self.rows = {index: given.before[place] for index, place in enumerate(self.places)}
         self.order = np.random.default_rng([given.seed, ORDER])
         self.waiting: list[int] = []
 
     def pursue(self) -> Array:
-        search = self.numbers.pursuit().start(self.at, moves())
+        search = self.numbers.pursuit().start(self.at, self.numbers.moves())
         while not search.done:
             points = search.ask()
             indices = self.take()
@@ -182,7 +188,8 @@ class Search:
         cost = CHECK_EVERY * population * batch + 2 * len(held)
         if len(rest) < batch or not self.affordable(cost):
             return theta
-        search = self.numbers.evolution().start(theta, units(), self.given.seed)
+        scales = units() * self.numbers.moves().any(axis=0) + TINY  # what is left alone does not move
+        search = self.numbers.evolution().start(theta, scales, self.given.seed)
         best, score = theta, mutual_information(self.ask(theta[None], held)[0])
         generation = 0
         while self.affordable(cost):
@@ -224,8 +231,9 @@ class Search:
         return self.places[list(self.rows)], np.array(list(self.rows.values()))
 
     def affordable(self, queries: int) -> bool:
-        left = self.given.ledger.left
+        left, transcript = self.given.ledger.left, self.given.transcript
         reserve = len(self.given.images) + 2 * self.sizes.judged
+        reserve -= transcript.untold() if transcript else 0  # after a kill these seem lost, and are not
         return self.spent + queries <= self.sizes.probe and (left is None or left - reserve >= queries)
 
     def ask(self, thetas: Array, indices: Array) -> Array:
@@ -237,7 +245,7 @@ class Search:
     def report(self, number: int, length: float, answers: Array) -> None:
         self.rounds += 1
         losses = tuple(-mutual_information(rows) for rows in answers)
-        queries = answers.shape[0] * answers.shape[1]
+        queries, self.told = self.spent - self.told, self.spent  # known answers are not asked for
         self.given.tell(Step(number, 1, 1, length, "probe", queries, losses, -losses[0], 0.0))
 
 
