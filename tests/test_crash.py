@@ -264,10 +264,7 @@ def faded(count: int = 120):
     return np.clip(0.4 + 0.2 * (colours + noise), 0, 1).astype(np.float32)
 
 
-GIVES_UP = "with a budget, what a resumed soda-e has yet to be told again counts as lost: its search ends too early"
-
-
-@pytest.mark.parametrize("budget", [None, pytest.param(30, marks=pytest.mark.xfail(reason=GIVES_UP))])
+@pytest.mark.parametrize("budget", [None, 30])
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 0.45, 0.8, 0.95, 0.97, 0.985, 0.999])
 def test_soda_e_resumes_bit_for_bit_and_pays_nothing_twice(model, tmp_path, share: float, budget) -> None:
     images, relay = faded(), Relay()
@@ -291,7 +288,6 @@ def test_soda_e_resumes_bit_for_bit_and_pays_nothing_twice(model, tmp_path, shar
     assert paid <= model.asked <= paid + 31 * 90
 
 
-@pytest.mark.xfail(reason=GIVES_UP)
 def test_soda_e_stopped_between_rounds_goes_on_without_asking_again(model, tmp_path) -> None:
     images = faded()
     whole = adapt(images, model, "soda-e", 30, out=tmp_path / "whole")

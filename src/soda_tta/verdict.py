@@ -10,7 +10,8 @@ import numpy as np
 from soda_tta.objectives import entropy, shared_information_of_each
 
 Array = np.ndarray[Any, np.dtype[Any]]
-LEAST_LIKELY = 1e-7  # a zero of a model that rounds is not impossible
+LEAST_LIKELY = 1e-12  # a zero of a model that rounds is not impossible
+LEAST_GAIN = 1e-3  # nats: the same answers, tempered to and fro, differ by rounding and all in one direction
 SHIFT = 16  # a second look is the image moved by its side over this many pixels
 
 
@@ -51,13 +52,13 @@ def judge(before: tuple[Array, Array], after: tuple[Array, Array], level: float)
     equal = shared_information_of_each(*at_confidence_of(after, before))
     p_value = max(chance(new - old), chance(equal - old))
     adopt = p_value <= level
-    change = f"from {old.mean():.2f} to {new.mean():.2f} nats"
+    seen = f"on {len(old)} images that the search never saw, two looks at an image"
+    change = f"from {old.mean():.2f} to {new.mean():.2f} nats, p = {p_value:.2g}"
     sentence = (
-        f"Adopt: on {len(old)} images that the search never saw, two looks at an image share more information "
-        f"({change}, p = {p_value:.2g})."
+        f"Adopt: {seen} share more information ({change})."
         if adopt
-        else f"Keep the images as they are: on {len(old)} images that the search never saw, two looks at an image do not "
-        f"surely share more information ({change}, p = {p_value:.2g}; {level:g} was asked for)."
+        else f"Keep the images as they are: {seen} do not surely share more information ({change}; "
+        f"{level:g} was asked for)."
     )
     return Verdict(
         adopt=adopt,
@@ -71,11 +72,11 @@ def judge(before: tuple[Array, Array], after: tuple[Array, Array], level: float)
 
 
 def chance(gains: Array) -> float:
-    """How likely gains as large as these are if there is none."""
+    """How likely gains as large as these are if there is none to speak of."""
     from scipy import stats  # slow to load, and a saved verdict does not need it
 
     error = gains.std(ddof=1) / np.sqrt(len(gains))
-    return float(stats.t.sf(gains.mean() / error, len(gains) - 1)) if error > 0 else 1.0
+    return float(stats.t.sf((gains.mean() - LEAST_GAIN) / error, len(gains) - 1)) if error > 0 else 1.0
 
 
 def at_confidence_of(looks: tuple[Array, Array], others: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -15,7 +15,8 @@ class Pursuit:
     """After a first round of all moves, each round tries the `tried` best ones so far and sums of the best three.
 
     A move is taken only if its gain exceeds `caution` standard errors, seen image by image. That keeps most harm out,
-    not all: of thirty moves that do nothing one may look like a gain, which is why a verdict follows. A round without a move shortens the moves; `patience` of them end the search.
+    not all: of thirty moves that do nothing one may look like a gain, which is why a verdict follows. A round
+    without a move shortens the moves; `patience` of them end the search.
     """
 
     tried: int = 8
