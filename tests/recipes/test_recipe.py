@@ -59,5 +59,5 @@ def test_unknown_names_and_impossible_values_are_refused(wrong) -> None:
 
 
 def test_an_unknown_method_is_refused_with_the_list_of_those_there_are() -> None:
-    with pytest.raises(RecipeError, match="deployed, soda, soda-auto"):
+    with pytest.raises(RecipeError, match="deployed, soda-e, soda, soda-auto"):
         find_method("sodda")

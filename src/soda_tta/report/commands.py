@@ -17,7 +17,11 @@ def reproduce(account: Account) -> str:
     """The command that was given, if the run remembers it; else one put together from the card."""
     given = account.card.get("command")
     if isinstance(given, list) and given:
-        return shlex.join(["soda-tta", *(without_password(str(w)) for w in given if w not in OUT_OPTIONS)])
+        words = ["soda-tta", *(without_password(str(w)) for w in given if w not in OUT_OPTIONS)]
+        for place, word in enumerate(words[:-1]):
+            if word == "--out":
+                words[place + 1] = "RUN"  # another directory: this one holds the run already
+        return shlex.join(words)
     return from_card(account.card)
 
 
