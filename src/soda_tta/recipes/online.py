@@ -14,6 +14,7 @@ from soda_tta.recipes.soda import soda
 from soda_tta.reliable import Queue
 
 OWN = ("arrival", "queue")  # the numbers that are not the recipe's
+REPLACED = ("rho", "aligned")  # the queue's share of each class takes the place of the selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +42,14 @@ class Online(Procedure):
     def but(self, **numbers: Any) -> Online:
         """The same with other numbers: arrival, queue, and those of the recipe."""
         own = {name: convert(name, numbers.pop(name), getattr(self, name)) for name in OWN if name in numbers}
-        if "rho" in numbers:
-            raise RecipeError(f"{self.name} has no number 'rho'; it has {', '.join(self.numbers())}.")
+        if absent := sorted(set(numbers) & set(REPLACED)):
+            raise RecipeError(f"{self.name} has no number {absent[0]!r}; it has {', '.join(self.numbers())}.")
         recipe = self.recipe.but(**numbers)
         return replace(self, recipe=recipe, epochs=recipe.epochs, batch=recipe.batch, **own)
 
     def numbers(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in OWN}
-        # the queue's share of each class takes the place of rho
-        return {**own, **{name: value for name, value in self.recipe.numbers().items() if name != "rho"}}
+        return {**own, **{name: value for name, value in self.recipe.numbers().items() if name not in REPLACED}}
 
     def queries(self, images: int) -> dict[str, int]:
         """At most: the queue holds no more than what has arrived, and less if the model is rarely sure."""
