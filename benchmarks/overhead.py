@@ -53,7 +53,7 @@ class Clock:
 def time_of_epoch(images, box, q: int = 5) -> float:
     """Seconds from the end of the first look to the last step of one epoch."""
     times = []
-    adapt(images, box, epochs=1, q=q, listener=lambda event: times.append((time.perf_counter(), event)))
+    adapt(images, box, "soda", epochs=1, q=q, listener=lambda event: times.append((time.perf_counter(), event)))
     steps = [index for index, (_, event) in enumerate(times) if isinstance(event, Step)]
     return times[steps[-1]][0] - times[steps[0] - 1][0]
 
@@ -94,7 +94,7 @@ def split(kind: str, images) -> dict:
         MultiPointSearch.tell = clock.wrap("estimator", originals[2])
         box.answer = clock.wrap("box", answer)
         began = time.perf_counter()
-        adapt(images, box, epochs=4)
+        adapt(images, box, "soda", epochs=4)
         whole = time.perf_counter() - began
     finally:
         NetworkAdaptor.candidates, MultiPointSearch.ask, MultiPointSearch.tell = originals
@@ -146,7 +146,7 @@ def memory_child(path: str) -> None:
     import resource
 
     start = psutil.Process().memory_info().rss
-    run = adapt(path, zoo.deployed(MODEL), epochs=1, q=1, listener=lambda event: None)
+    run = adapt(path, zoo.deployed(MODEL), "soda", epochs=1, q=1, listener=lambda event: None)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"images": len(run.before), "peak_mb": peak / 1e6, "before_mb": start / 1e6, "bar_mb": 1500}))
 
