@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     changed = ", ".join(f"{name}={value:g}" for name, value in PAPER.items())
     rows = [
         ("soda-e", f"at most {BUDGET} queries an image: {economy.run.adaptor.describe()}"),
-        ("verdict", economy.run.reason),
+        ("verdict", economy.run.verdict.sentence if economy.run.verdict else economy.run.reason),
         ("soda", f"the paper's numbers but {changed} (a smaller set needs a larger step)"),
         ("picture", f"{demo.picture}  (clean / hazy / adapted)"),
         ("report", str(demo.report)),

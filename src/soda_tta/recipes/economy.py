@@ -126,9 +126,6 @@ class Economy(Procedure):
         known[seen] = rows
         return Outcome(None, adaptor, verdict, known, f"{search.rounds} rounds of search; the verdict is to adopt.")
 
-    def answer(self, given: Given) -> Array:
-        raise NotImplementedError("soda-e leaves the answering to whoever called `adapt`.")
-
     def outline(self, images: int, limit: int | None) -> str:
         sizes = self.sizes(images, limit)
         if sizes is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
@@ -66,12 +66,12 @@ class Procedure(ABC):
         if self.epochs < 1 or self.batch < 1:
             raise RecipeError(f"{self.name} needs at least one epoch and a batch of at least 1.")
 
-    @abstractmethod
     def answer(self, given: Given) -> Array:
-        """The probabilities to use, one row an image, in order."""
+        """The probabilities to use, one row an image, in order. A procedure has this, or an `adapt` of its own."""
+        raise NotImplementedError
 
     def adapt(self, given: Given) -> Outcome:
-        """The same, for procedures that have more to tell."""
+        """The same, for procedures that have more to tell than answers."""
         return Outcome(self.answer(given))
 
     def queries(self, images: int) -> dict[str, int]:
