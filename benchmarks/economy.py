@@ -24,7 +24,6 @@ from soda_tta.data.corruptions import CORRUPTIONS
 
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")  # where the yardstick was run
 SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jpeg_compression")
-DEVELOPED = ("shot_noise", "motion_blur", "frost", "contrast", "jpeg_compression", "brightness")
 ALL = 10_000  # every image of the CIFAR test sets
 LITE = "imagenet_efficientnet_lite0"
 ROOT = Path(__file__).parents[1]
