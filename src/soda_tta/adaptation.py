@@ -6,7 +6,6 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +110,7 @@ def adapt(
         training, interrupted = _learn(recipe, plan, task, adaptor, folder, stop, tell)
         history = training.history
         if len(recipe.learning_rates) > 1:
-            card["chosen_lr"] = training.search.rule.lr
+            card["chosen_lr"] = training.length
         theta = training.search.theta
         if interrupted:
             stopped, after = "interrupted", None
@@ -152,7 +151,9 @@ def check_call(recipe: Method, images: Images, box: Box, seed: int) -> None:
     if recipe.needs != "probabilities":
         _ = box.module  # refuses a box that does not show its inside
     if isinstance(recipe, Recipe) and recipe.adaptor is not None and recipe.epochs:
-        recipe.adaptor.build(seed)(images[slice(0, 1)])  # refuses images that are too small
+        adaptor = recipe.adaptor.build(seed)
+        adaptor(images[slice(0, 1)])  # refuses images that are too small
+        recipe.start(adaptor, seed)  # refuses more parameters than its search can take
 
 
 def _learn(
@@ -172,7 +173,7 @@ def _learn(
         Training(
             task,
             adaptor,
-            recipe.search.start(adaptor.parameters, replace(recipe.step, lr=lr), task.seed),
+            recipe.start(adaptor, task.seed, lr),
             folder / WORKING / f"lr-{lr:g}" if folder else None,
         )
         for lr in recipe.learning_rates or (recipe.step.lr,)
@@ -197,7 +198,8 @@ def _tell_step(step: Step, training: Training, tell: Listener) -> None:
     tell(step)
     if step.step == step.of:
         training.adaptor.parameters = training.search.theta.astype(np.float32)
-        tell(Epoch(step.epoch, step.lr, step.loss, training.task.ledger.total, training.adaptor))
+        rival = training.history[0].lr  # what tells it from others; evolution reports its deviation, which changes
+        tell(Epoch(step.epoch, rival, step.loss, training.task.ledger.total, training.adaptor))
 
 
 def protocol_card(
@@ -256,7 +258,8 @@ def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[
     """What is known to go wrong with these numbers, each with its remedy; costs no query."""
     found = []
     steps = plan.epochs * -(-plan.images // recipe.batch)
-    if not recipe.learning_rates and recipe.step == soda.step and steps < PAPER_STEPS / 2:
+    by_step = "lr" in recipe.numbers() and not recipe.learning_rates
+    if by_step and recipe.step == soda.step and steps < PAPER_STEPS / 2:
         found.append(
             f"the paper's learning rate belongs to {PAPER_STEPS:,} steps and this run makes {steps:,}: "
             "the adaptor may hardly move; try lr=auto (--set lr=auto)."

@@ -14,7 +14,7 @@ from soda_tta.evaluation import Task, changes_by_groups, loss_and_gradient, loss
 from soda_tta.events import Step
 from soda_tta.journal import Journal, read_checkpoint, write_checkpoint
 from soda_tta.objectives import Loss
-from soda_tta.search import BackpropSearch, GradientSearch, PerImageSearch
+from soda_tta.search import BackpropSearch, FollowedEvolution, LoopSearch, PerImageSearch
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ORDER, NOISE = 1, 2  # streams of randomness; a search has its own
@@ -27,7 +27,7 @@ class Training:
     after a kill the journal's steps are told to the search again without asking the box.
     """
 
-    def __init__(self, task: Task, adaptor: Adaptor, search: GradientSearch, folder: Path | None = None) -> None:
+    def __init__(self, task: Task, adaptor: Adaptor, search: LoopSearch, folder: Path | None = None) -> None:
         self.task, self.adaptor, self.search = task, adaptor, search
         self.folder = folder
         self.epoch = 0  # epochs completed
@@ -35,6 +35,11 @@ class Training:
         self.best_loss, self.best_theta = np.inf, self.search.theta
         self.journal = Journal(folder / "history.jsonl") if folder else None
         self.recorded: list[Step] = self._restore(folder) if folder else []
+
+    @property
+    def length(self) -> float:
+        """How far the search goes at present: its learning rate; of evolution, its deviation."""
+        return self.search.length if isinstance(self.search, FollowedEvolution) else self.search.rule.lr
 
     def advance(self, epochs: int, purpose: str) -> Iterator[Step]:
         """Learn until so many epochs are complete, or until the next step would touch the reserve."""
@@ -64,12 +69,13 @@ class Training:
             step = self.recorded.pop(0)
             self.search.tell(step.losses)
         else:
+            length = self.length
             loss, told = self._evaluate_and_tell(indices, box)
             step = Step(
                 epoch=self.epoch + 1,
                 step=number,
                 of=of,
-                lr=self.search.rule.lr,
+                lr=length,
                 purpose=purpose,
                 queries=self.search.numbers.candidates * len(indices),
                 losses=told,

@@ -63,7 +63,7 @@ class Stream:
         assert recipe.adaptor is not None
         self.seed, self.budget, self.listener = seed, budget, listener
         self.adaptor: Adaptor = recipe.adaptor.build(seed)
-        self.search = recipe.search.start(self.adaptor.parameters, recipe.step, seed)
+        self.search = recipe.start(self.adaptor, seed)
         self.queue, self.ledger = Queue(self.recipe.queue), Ledger()
         self.images = self.batches = 0  # arrived so far
         self.prepaid = 0  # first looks in the ledger at images that have not arrived

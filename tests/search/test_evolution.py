@@ -68,16 +68,74 @@ def test_everything_follows_from_the_seed_and_leaves_numpys_own_alone(diagonal: 
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_a_generation_has_as_many_points_as_it_says() -> None:
-    numbers = Evolution(population=7)
-    assert numbers.candidates == 7 and numbers.start(np.zeros(3)).ask().shape == (7, 3)
+def test_a_generation_has_as_many_points_as_it_says_and_for_the_loop_the_mean_before_them() -> None:
+    numbers, units = Evolution(population=7), np.array([1.0, 0.1, 10.0])
+    points = numbers.start(np.ones(3), units, seed=5).ask()
+    followed = numbers.followed(np.ones(3), units, seed=5).ask()
+    assert points.shape == (7, 3) and len(followed) == numbers.candidates == 8
+    np.testing.assert_array_equal(followed[0], np.ones(3))
+    np.testing.assert_array_equal(followed[1:], points)
 
 
-def test_losses_of_the_wrong_number_are_refused() -> None:
-    search = Evolution().start(np.zeros(3))
-    search.ask()
-    with pytest.raises(ValueError, match="shorter"):
-        search.tell([1.0, 2.0])
+def test_a_generation_stays_until_its_losses_are_told() -> None:
+    search = Evolution().start(np.ones(5))
+    first = search.ask()
+    np.testing.assert_array_equal(first, search.ask())
+    search.tell(sphere(first))
+    assert not (search.ask() == first).any()
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_the_loss_at_the_mean_is_followed_and_not_heeded(diagonal: bool) -> None:
+    numbers = Evolution(diagonal=diagonal)
+    plain, followed = numbers.start(np.ones(5), seed=1), numbers.followed(np.ones(5), seed=1)
+    assert followed.length == numbers.sigma and followed.count == 0
+    for number in range(30):
+        plain.tell(sphere(plain.ask()))
+        followed.tell([(-1.0) ** number * 1e9, *sphere(followed.ask()[1:])])
+    np.testing.assert_array_equal(plain.theta, followed.theta)
+    assert plain.length == followed.length != numbers.sigma and followed.count == 30
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("asked", [False, True])
+def test_one_picked_up_from_its_state_continues_bit_for_bit(diagonal: bool, asked: bool) -> None:
+    numbers = Evolution(diagonal=diagonal)
+    whole = evolve(numbers.followed(np.ones(5), SCALES, seed=3), ellipsoid, 20)
+    half = evolve(numbers.followed(np.ones(5), SCALES, seed=3), ellipsoid, 8)
+    other = evolve(numbers.followed(np.ones(5), SCALES, seed=3), sphere, 4)  # what it had learned is forgotten
+    if asked:
+        other.ask()
+    other.restore(half.state())
+    assert other.count == 8
+    np.testing.assert_array_equal(whole.theta, evolve(other, ellipsoid, 12).theta)
+    np.testing.assert_array_equal(whole.ask(), other.ask())
+
+
+def test_a_state_is_what_was_told_however_little() -> None:
+    search = Evolution(population=4).followed(np.zeros(3))
+    assert search.state()["told"].shape == (0, 5)
+    search.tell([5.0, 1.0, 2.0, 3.0, 4.0])  # without asking: a journal tells, too
+    np.testing.assert_array_equal(search.state()["told"], [[5.0, 1.0, 2.0, 3.0, 4.0]])
+
+
+@pytest.mark.parametrize("count", [0, 2, 11, 14])
+def test_losses_of_the_wrong_number_are_refused(count: int) -> None:
+    for search in (Evolution().start(np.zeros(3)), Evolution().followed(np.zeros(3))):
+        with pytest.raises(ValueError, match=r"shorter|longer|unpack"):
+            search.tell(np.zeros(count))
+
+
+def test_correlations_of_too_many_parameters_are_refused_with_the_remedy() -> None:
+    for start in (Evolution().start, Evolution().followed):
+        assert start(np.zeros(100)).theta.shape == (100,)
+        with pytest.raises(RecipeError, match=r"3,523 parameters .*diagonal=true"):
+            start(np.zeros(3523))
+    assert Evolution(diagonal=True).followed(np.zeros(3523)).ask().shape == (13, 3523)
+
+
+def test_any_seed_will_do() -> None:
+    assert Evolution().start(np.zeros(3), seed=2**40 + 1).ask().shape == (12, 3)
 
 
 @pytest.mark.parametrize("wrong", [{"population": 3}, {"sigma": 0.0}, {"sigma": float("nan")}])

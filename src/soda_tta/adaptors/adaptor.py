@@ -60,6 +60,11 @@ class Adaptor(ABC):
     def as_module(self) -> Any:
         """A PyTorch module that does the same to a batch of images."""
 
+    @property
+    def units(self) -> Array:
+        """A typical size of each parameter, in which evolution measures its steps."""
+        return np.ones(self.parameters.size)
+
     def describe(self) -> str:
         """What it does to an image, in words."""
         return f"{self.kind}, {self.parameters.size:,} parameters"

@@ -12,6 +12,7 @@ from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
 from soda_tta.recipes.recipe import Recipe, convert
 from soda_tta.recipes.soda import soda
 from soda_tta.reliable import Queue
+from soda_tta.search import Evolution
 
 OWN = ("arrival", "queue")  # the numbers that are not the recipe's
 REPLACED = ("rho", "aligned")  # the queue's share of each class takes the place of the selection
@@ -35,6 +36,11 @@ class Online(Procedure):
         super().__post_init__()
         if self.recipe.adaptor is None or self.recipe.learning_rates:
             raise RecipeError(f"{self.name} needs an adaptor and one learning rate: a stream cannot be run twice.")
+        if isinstance(self.recipe.search, Evolution):
+            raise RecipeError(
+                f"{self.name} cannot use evolution: it narrows down on one set of images, and a stream brings others; "
+                "use search=multi-point or per-image."
+            )
         if self.arrival < 1:
             raise RecipeError(f"{self.name} needs batches of at least 1 image (arrival).")
         Queue(self.queue)  # refuses an impossible size

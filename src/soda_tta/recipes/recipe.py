@@ -6,17 +6,17 @@ import math
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from soda_tta.adaptors import Bank, PaperNetwork
+from soda_tta.adaptors import Adaptor, Bank, PaperNetwork
 from soda_tta.errors import RecipeError
 from soda_tta.objectives import Objective, Soda
 from soda_tta.reliable import Reliable
-from soda_tta.search import SGD, Adam, Backprop, MultiPoint, PerImage
+from soda_tta.search import SGD, Adam, Backprop, Evolution, LoopSearch, MultiPoint, PerImage
 
 ALIASES = {"q": "directions"}  # the paper's letters
 STEPS: dict[str, type[SGD] | type[Adam]] = {"sgd": SGD, "adam": Adam}
 # Parts that may take another's place: their own numbers then begin at their defaults.
 OTHERS: dict[str, dict[str, Any]] = {
-    "search": {"multi-point": MultiPoint, "per-image": PerImage},
+    "search": {"multi-point": MultiPoint, "per-image": PerImage, "evolution": Evolution},
     "adaptor": {"network": PaperNetwork, "bank": Bank},
 }
 LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # what lr="auto" chooses from
@@ -32,7 +32,7 @@ class Recipe:
     adaptor: PaperNetwork | Bank | None = None  # None: the images are left as they are
     reliable: Reliable = Reliable()
     objective: Objective = Soda()
-    search: MultiPoint | PerImage | Backprop = MultiPoint()
+    search: MultiPoint | PerImage | Evolution | Backprop = MultiPoint()
     step: SGD | Adam = SGD()
     learning_rates: tuple[float, ...] = ()  # more than one: chosen without labels while learning
     epochs: int = 0
@@ -42,6 +42,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.batch < 1:
             raise RecipeError(f"{self.name} needs epochs >= 0 and a batch of at least 1.")
+        if self.learning_rates and isinstance(self.search, Evolution):
+            raise RecipeError(NO_STEP)
 
     def but(self, **numbers: Any) -> Recipe:
         """The same recipe with other numbers, named as in the paper: q, mu, sigma, lr, alpha, tau, rho, epochs ...
@@ -54,6 +56,8 @@ class Recipe:
         for part in OTHERS:
             if part in numbers:
                 recipe = recipe._with_other(part, numbers.pop(part))
+        if isinstance(recipe.search, Evolution) and {"step", "lr"} & numbers.keys():
+            raise RecipeError(NO_STEP)
         if "step" in numbers:
             recipe = recipe._with_step(numbers.pop("step"))
         if "lr" in numbers:
@@ -86,7 +90,7 @@ class Recipe:
     def _with(self, name: str, value: Any) -> Recipe:
         if name in OWN:
             return replace(self, **{name: convert(name, value, getattr(self, name))})
-        for part in PARTS:
+        for part in self._parts:
             current = getattr(self, part)
             if is_dataclass(current) and name in {field.name for field in fields(current)}:
                 value = convert(name, value, getattr(current, name))
@@ -97,10 +101,11 @@ class Recipe:
     def numbers(self) -> dict[str, Any]:
         """Every number of the recipe under the name `but` takes."""
         flat: dict[str, Any] = {name: getattr(self, name) for name in OWN}
-        for part in PARTS:
+        for part in self._parts:
             if is_dataclass(current := getattr(self, part)):
                 flat.update(asdict(current))  # type: ignore[arg-type]
-        flat["step"] = type(self.step).__name__.lower()
+        if "step" in self._parts:
+            flat["step"] = type(self.step).__name__.lower()
         for part, others in OTHERS.items():
             for name, kind in others.items():
                 if isinstance(getattr(self, part), kind):
@@ -108,6 +113,18 @@ class Recipe:
         if self.learning_rates:
             flat["lr"] = "auto"
         return flat
+
+    def start(self, adaptor: Adaptor, seed: int, lr: float | None = None) -> LoopSearch:
+        """The search from the adaptor's parameters on, with its own learning rate or this one."""
+        if isinstance(self.search, Evolution):
+            return self.search.followed(adaptor.parameters, adaptor.units, seed)
+        step = self.step if lr is None else replace(self.step, lr=lr)
+        return self.search.start(adaptor.parameters, step, seed)
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        """The parts at work: evolution makes no use of the step."""
+        return PARTS[:-1] if isinstance(self.search, Evolution) else PARTS
 
     def renamed(self, name: str, summary: str) -> Recipe:
         return replace(self, name=name, summary=summary)
@@ -120,6 +137,7 @@ class Recipe:
 
 OWN = ("epochs", "batch", "average")  # the numbers that belong to no part
 PARTS = ("adaptor", "reliable", "objective", "search", "step")
+NO_STEP = "evolution follows no gradient and has neither lr nor step; leave them out, its first deviation is sigma."
 
 
 def convert(name: str, value: Any, like: Any) -> Any:

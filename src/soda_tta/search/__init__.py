@@ -1,13 +1,13 @@
 """How theta moves. Pure ask/tell: a search never calls the box."""
 
-from soda_tta.search.evolution import Evolution, EvolutionSearch
+from soda_tta.search.evolution import Evolution, EvolutionSearch, FollowedEvolution
 from soda_tta.search.first_order import Backprop, BackpropSearch
 from soda_tta.search.per_image import PerImage, PerImageSearch
 from soda_tta.search.pursuit import Pursuit, PursuitSearch
 from soda_tta.search.steps import SGD, Adam
 from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch
 
-GradientSearch = MultiPointSearch | PerImageSearch | BackpropSearch
+LoopSearch = MultiPointSearch | PerImageSearch | BackpropSearch | FollowedEvolution  # what the loop can drive
 
 __all__ = [
     "SGD",
@@ -16,7 +16,8 @@ __all__ = [
     "BackpropSearch",
     "Evolution",
     "EvolutionSearch",
-    "GradientSearch",
+    "FollowedEvolution",
+    "LoopSearch",
     "MultiPoint",
     "MultiPointSearch",
     "PerImage",
