@@ -74,7 +74,7 @@ def test_non_local_means_takes_noise_off_a_flat_image_and_hardly_blurs_an_edge()
     assert np.abs(kept.numpy() - edge).max() < 0.01
 
 
-def slow_cosine_shrinkage(image: np.ndarray, threshold: float, size: int = 4) -> np.ndarray:
+def slow_cosine_shrinkage(image: np.ndarray, threshold: float, size: int, stride: int) -> np.ndarray:
     """Block by block, by scipy's cosine transform."""
     axes = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
@@ -83,22 +83,24 @@ def slow_cosine_shrinkage(image: np.ndarray, threshold: float, size: int = 4) ->
     wide = np.pad(turned, ((0, 0), (margin, margin), (margin, margin)), mode="reflect")
     total, weights = np.zeros_like(wide), np.zeros_like(wide)
     for plane in range(3):
-        for y in range(wide.shape[1] - margin):
-            for x in range(wide.shape[2] - margin):
+        for y in range(0, wide.shape[1] - margin, stride):
+            for x in range(0, wide.shape[2] - margin, stride):
                 block = scipy.fft.dctn(wide[plane, y : y + size, x : x + size], norm="ortho")
                 kept = np.abs(block) > threshold
                 kept[0, 0] = True
                 total[plane, y : y + size, x : x + size] += scipy.fft.idctn(block * kept, norm="ortho") / kept.sum()
                 weights[plane, y : y + size, x : x + size] += 1 / kept.sum()
-    restored = (total / weights)[:, margin:-margin, margin:-margin]
+    restored = total[:, margin:-margin, margin:-margin] / weights[:, margin:-margin, margin:-margin]
     return np.einsum("ac,ayx->cyx", axes, restored)
 
 
 @pytest.mark.parametrize("threshold", [0.15, 0.3, 100.0])  # the last leaves only the means of the blocks
-def test_cosine_shrinkage_by_scipys_transform(threshold: float) -> None:
-    (image,) = images = some_images(1, 9, 7, seed=4)
-    (fast,) = restore.cosine_shrinkage(torch.from_numpy(images), (threshold,))
-    np.testing.assert_allclose(fast[0].numpy(), slow_cosine_shrinkage(image.astype(float), threshold), atol=2e-5)
+@pytest.mark.parametrize(("size", "stride"), [(4, 1), (8, 3)])
+def test_cosine_shrinkage_by_scipys_transform(threshold: float, size: int, stride: int) -> None:
+    (image,) = images = some_images(1, 12, 9, seed=4)
+    (fast,) = restore.cosine_shrinkage(torch.from_numpy(images), (threshold,), size, stride)
+    slow = slow_cosine_shrinkage(image.astype(float), threshold, size, stride)
+    np.testing.assert_allclose(fast[0].numpy(), slow, atol=2e-5)
 
 
 def test_cosine_shrinkage_that_drops_nothing_is_the_identity() -> None:
@@ -130,15 +132,16 @@ def blurred_along(images: np.ndarray, angle: float, length: int = 6) -> np.ndarr
     return np.mean(moved, axis=0).astype(np.float32)
 
 
+@pytest.mark.parametrize("sigma", [2.0, 5.0])  # the second kernel is wide enough for the Fourier transform
 @pytest.mark.parametrize("direction", range(restore.ANGLES))
-def test_the_direction_of_a_motion_is_found_and_each_image_gets_its_own(direction: int) -> None:
+def test_the_direction_of_a_motion_is_found_and_each_image_gets_its_own(direction: int, sigma: float) -> None:
     angle = math.pi * direction / restore.ANGLES
     across = angle + math.pi / 2
     # not bare noise: between neighbouring pixels its differences favour the diagonals; pictures are smoother
     still = scipy.ndimage.gaussian_filter(some_images(1, 64, 64), (0, 0, 1, 1), mode="wrap")
     images = torch.from_numpy(np.concatenate([blurred_along(still, angle), blurred_along(still, across)]))
-    found = restore.blurred_along_own_motion(images, 2.0)
-    kernels = restore.line_kernels(2.0)
+    (found,) = restore.blurred_along_own_motion(images, (sigma,))
+    kernels = restore.line_kernels(sigma)
     wide = functional.pad(images, (kernels.shape[-1] // 2,) * 4, mode="replicate")
     for image, padded, expected in zip(found, wide, (direction, (direction + 4) % 8), strict=True):
         every = functional.conv2d(padded[:, None], kernels[:, None]).transpose(0, 1)
@@ -152,9 +155,15 @@ def test_what_is_exported_is_what_runs_here(monkeypatch) -> None:
             [blurred_along(some_images(1, 16, 20, seed), angle) for seed, angle in enumerate((0.1, 1.0, 2.2))]
         )
     )
-    plain = restore.blurred_along_own_motion(images, 1.5)
+
+    def versions() -> list[torch.Tensor]:
+        shrunk = restore.cosine_shrinkage(images, (0.1,)) + restore.cosine_shrinkage(images, (0.3,), 8, 3)
+        return shrunk + restore.blurred_along_own_motion(images, (1.5, 4.0))
+
+    plain = versions()
     monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
-    np.testing.assert_allclose(restore.blurred_along_own_motion(images, 1.5).numpy(), plain.numpy(), atol=1e-6)
+    for here, exported in zip(plain, versions(), strict=True):
+        np.testing.assert_allclose(exported.numpy(), here.numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("sigma", [1.5, 2.5, 6.6])

@@ -11,7 +11,7 @@ from soda_tta.data import open_images
 from soda_tta.demo import accuracy, hazy_digits, load_digits
 from soda_tta.errors import RecipeError
 from soda_tta.plan import plan_run
-from soda_tta.recipes.economy import FEWEST_IMAGES
+from soda_tta.recipes.economy import ASKED_AT_ONCE, FEWEST_IMAGES
 
 SODA_E = methods()["soda-e"]
 
@@ -119,6 +119,20 @@ def test_it_gains_and_pays_less_than_its_plan(world, plain) -> None:
 def test_answers_already_paid_are_the_ones_the_adaptor_gives(world, plain) -> None:
     again = world.box(plain.adaptor(world.hazy))
     np.testing.assert_allclose(plain.probabilities, again, atol=1e-4)
+
+
+def test_a_search_asks_in_questions_a_kill_may_lose(world, plain) -> None:
+    asked: list[int] = []
+
+    def answer(images: np.ndarray) -> np.ndarray:
+        asked.append(len(images))
+        return world.box(images)
+
+    run = adapt(world.hazy, load_box(answer, batch=10_000), "soda-e", 10)
+    paid = np.cumsum(asked)
+    search = np.array(asked)[(paid > 899) & (paid <= 899 + run.ledger.queries["probe"])]  # a first look comes before
+    assert search.sum() == run.ledger.queries["probe"] and search.max() <= ASKED_AT_ONCE
+    np.testing.assert_allclose(run.probabilities, plain.probabilities, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -13,17 +13,22 @@ from torch.nn import functional as F
 
 from soda_tta.adaptors import restorations as restore
 from soda_tta.adaptors.adaptor import Adaptor, Array
-from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS, in_words
+from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS, in_words, units
 from soda_tta.errors import ImageError, RecipeError
 
 # What each family of versions is made by, from its strengths and the grain; several strengths share their work.
 RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor]]] = {
     "median": lambda images, strengths, grain: [restore.median(images)],
-    "non-local means": lambda images, strengths, grain: restore.non_local_means(images, strengths),
-    "cosine shrinkage": lambda images, strengths, grain: restore.cosine_shrinkage(images, strengths),
-    "motion": lambda images, radii, grain: [restore.blurred_along_own_motion(images, grain * r) for r in radii],
-    "blur": lambda images, radii, grain: [restore.gaussian(images, grain * radius) for radius in radii],
+    "non-local means": lambda images, strengths, grain: restore.non_local_means(
+        images, strengths, reach=2 if grain >= COARSE else 3
+    ),
+    "cosine shrinkage": lambda images, strengths, grain: restore.cosine_shrinkage(
+        images, scaled(strengths, grain), *((8, 3) if grain >= COARSE and min(images.shape[2:]) >= 8 else (4, 1))
+    ),
+    "motion": lambda images, radii, grain: restore.blurred_along_own_motion(images, scaled(radii, grain)),
+    "blur": lambda images, radii, grain: [restore.gaussian(images, radius) for radius in scaled(radii, grain)],
 }
+COARSE = 2  # the grain from which larger blocks are shrunk, and fewer neighbours are searched: there each costs more
 KERNEL = 7  # pixels; a wider kernel would hardly differ from the wide blurs among the versions
 SPREAD, MIDDLE = 0.25, 0.47  # deviation and mean of the pixels of ordinary photographs
 FLAT = 0.02  # added to an image's deviation, so that an empty image is not blown up
@@ -35,8 +40,8 @@ PIECE = 2**16  # pixel values restored at once: what lies between stays in the c
 class Bank:
     """The structure of the bank. Zero is the identity, so it has no random start.
 
-    `grain` multiplies the radii of wide blurs and of motions: 1 for images of 32 pixels, more for larger ones, where
-    the same scene spreads over more pixels.
+    `grain` multiplies the radii of wide blurs and of motions and the thresholds of shrinkage: 1 for images of 32
+    pixels, more for larger ones, where the same scene spreads over more pixels.
     """
 
     grain: float = 1.0
@@ -103,6 +108,10 @@ class BankAdaptor(Adaptor):
     def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
         return toned(ways_from(images, self.structure.grain), theta, fixed=False)
 
+    @property
+    def units(self) -> Array:
+        return units()
+
     def describe(self) -> str:
         return in_words(self.parameters, self.structure.grain)
 
@@ -130,6 +139,10 @@ class Restoration(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return toned(ways_from(images, self.grain, self.used), self.theta)
+
+
+def scaled(strengths: tuple[float, ...], grain: float) -> tuple[float, ...]:
+    return tuple(grain * strength for strength in strengths)
 
 
 def ways_from(images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * len(MIXED)) -> Tensor:

@@ -14,6 +14,7 @@ import numpy as np
 from soda_tta.errors import RecipeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+SCALED = ("motion", "blur", "cosine shrinkage")  # families whose strengths grow with the grain
 FACTORS = ("contrast", "gamma", "saturation")  # their parameters are logarithms
 SILENT = 0.05  # of a typical amount: less is not worth a word
 TOWARDS, AWAY = " {strength:.2g} by {:.2f}", " {strength:.2g} by -{:.2f}"
@@ -32,7 +33,7 @@ class Part:
 
     def words(self, value: float, grain: float = 1.0) -> str:
         factor = self.name in FACTORS
-        strength = self.strength * (grain if self.family in ("motion", "blur") else 1)
+        strength = self.strength * (grain if self.family in SCALED else 1)
         text = self.more if value > 0 else self.less
         return text.format(math.exp(value) if factor else abs(value), strength=strength)
 

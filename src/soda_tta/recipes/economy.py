@@ -22,6 +22,7 @@ ROUNDS = 6  # rounds of pursuit a budget is laid out for
 FEWEST_IMAGES = 24  # a round of fewer tells nothing
 MOST_IMAGES = 384  # searched on; their restored versions are made once, which takes the time of some queries
 PREPARED_BYTES = 2**28  # of restored versions kept at once
+ASKED_AT_ONCE = 256  # images a question: enough for every worker of a server
 TINY = 1e-9
 CHECK_EVERY = 4  # generations between two looks at images held out from evolution
 
@@ -234,10 +235,18 @@ class Search:
         return self.spent + queries <= self.sizes.probe and (left is None or left - reserve >= queries)
 
     def ask(self, thetas: Array, indices: Array) -> Array:
-        adapted = self.adaptor.mix(self.prepared[indices], thetas)
-        answers = self.box(adapted.reshape(-1, *adapted.shape[2:]))
-        self.spent += len(answers)
-        return answers.reshape(len(thetas), len(indices), -1)
+        """Answers of each candidate for each image, asked some candidates at a time.
+
+        So a kill loses little, and the images of all candidates need not be in memory together.
+        """
+        prepared = self.prepared[indices]
+        some = max(1, ASKED_AT_ONCE // max(1, len(indices)))
+        answers = []
+        for start in range(0, len(thetas), some):
+            adapted = self.adaptor.mix(prepared, thetas[start : start + some])
+            answers.append(self.box(adapted.reshape(-1, *adapted.shape[2:])))
+        self.spent += len(thetas) * len(indices)
+        return np.concatenate(answers).reshape(len(thetas), len(indices), -1)
 
     def report(self, number: int, length: float, answers: Array) -> None:
         self.rounds += 1
