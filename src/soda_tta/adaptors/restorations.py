@@ -134,7 +134,7 @@ def through_own_kernel(images: Tensor, kernels: Tensor, chosen: Tensor) -> Tenso
         return F.conv2d(wide.transpose(0, 1), own, groups=len(images)).transpose(0, 1)
     # The kernels are symmetric, so a product of spectra is what a convolution layer does. Round extents are faster.
     extent = [-(-size // 16) * 16 for size in wide.shape[-2:]]
-    blurred = torch.fft.irfft2(torch.fft.rfft2(wide, s=extent) * torch.fft.rfft2(own, s=extent), s=extent)
+    blurred: Tensor = torch.fft.irfft2(torch.fft.rfft2(wide, s=extent) * torch.fft.rfft2(own, s=extent), s=extent)
     return blurred[..., 2 * reach : 2 * reach + height, 2 * reach : 2 * reach + width]
 
 
