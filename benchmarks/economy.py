@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+import economy_curve
 import objectives
 import transports
 from pages import markdown, renewed
@@ -25,7 +26,6 @@ from soda_tta.data.corruptions import CORRUPTIONS
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")  # where the yardstick was run
 SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jpeg_compression")
 CURVE = (*FIVE, "fog")
-BUDGETS = (3, 5, 10, 30, 100, 300, 900)
 # The paper's SODA with each search; the rates have the least loss, not the best accuracy, on a corruption that is not
 # reported (part "rates").
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -40,7 +40,8 @@ LONG = {"soda": 100, "per-image": 100}  # queries an image; the others have show
 ALL = 10_000  # every image of the CIFAR test sets
 LITE = "imagenet_efficientnet_lite0"
 ROOT = Path(__file__).parents[1]
-PAGE, RESULTS = ROOT / "docs" / "economy.md", ROOT / "results" / "economy"
+PAGE, FIGURE = ROOT / "docs" / "economy.md", ROOT / "docs" / "economy.svg"
+RESULTS, YARDSTICK = ROOT / "results" / "economy", ROOT / "results" / "yardstick"
 
 
 def cifar(data: str, method: str, images: int = ALL, corruptions: Any = CORRUPTIONS, **facts: Any) -> list[Cell]:
@@ -106,7 +107,11 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
         for c in searched(search, ["shot_noise"], images=500, budget=30, lr=lr)
     ],
     "curve": lambda: [
-        *(c for q in BUDGETS for c in cifar("cifar10", "soda-e", images=1000, corruptions=CURVE, budget=q)),
+        *(
+            c
+            for q in economy_curve.BUDGETS[1:]
+            for c in cifar("cifar10", "soda-e", images=1000, corruptions=CURVE, budget=q)
+        ),
         *(c for search in SEARCHES for c in searched(search, CURVE, images=1000, budget=LONG.get(search, 30))),
     ],
 }
@@ -136,6 +141,7 @@ def main() -> None:
     if options.check and fresh != old:
         sys.exit("docs/economy.md is out of date: python benchmarks/economy.py page")
     PAGE.write_text(fresh)
+    economy_curve.draw(curve_lines(store), FIGURE)
 
 
 def say(cell: Cell, result: dict[str, Any]) -> None:
@@ -160,7 +166,8 @@ def texts(store: Store) -> dict[str, str]:
     return {
         **written,
         "white": by_corruption(found["white"]),
-        "curve": curve(found["curve"]),
+        "yardstick": yardstick(found["cifar10"], found["white"]),
+        "curve": economy_curve.table(curve_lines(store)),
         "ablation": ablation(found["ablation"]),
     }
 
@@ -233,18 +240,42 @@ def ablation(results: Results) -> str:
     return markdown(lines)
 
 
-def curve(results: Results) -> str:
-    """Mean accuracy by method and budget."""
-    if not results:
+def curve_lines(store: Store) -> economy_curve.Lines:
+    known = [(cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store]
+    return economy_curve.lines(known + chosen_rates(), search_of)
+
+
+def chosen_rates() -> Results:
+    """The paper's SODA to its whole budget, at the rate chosen without labels: `soda-tta bench run yardstick`."""
+    return [(cell, result) for cell, result in Store(YARDSTICK) if cell.method == "soda-auto"]
+
+
+def search_of(cell: Cell) -> str:
+    """The line of the figure that a cell belongs to."""
+    if cell.method == "soda-auto":
+        return f"soda, rate chosen (mean of {len(chosen_rates())})"
+    named = next((name for name, numbers in SEARCHES.items() if numbers == cell.numbers), None)
+    return cell.method if named in (None, cell.method) else f"{cell.method}, {named}"
+
+
+def yardstick(full: Results, some: Results) -> str:
+    """soda-e beside the paper's SODA at its whole budget."""
+    of_all = {c.corruption: r for c, r in full if c.method == "soda-e" and c.budget == 5}
+    of_some = {c.corruption: r for c, r in some if c.method == "soda-e"}
+    paper = [(c.corruption, r) for c, r in chosen_rates() if c.corruption in of_all and c.corruption in of_some]
+    if not paper:
         return NOTHING
-    budgets = sorted({cell.budget for cell, _ in results if cell.budget})
-    lines = [["budget, queries an image", *(f"{budget:g}" for budget in budgets)]]
-    for method in dict.fromkeys(label(cell) for cell, _ in results):
-        means = []
-        for budget in budgets:
-            after = [r["after"] for c, r in results if label(c) == method and c.budget == budget]
-            means.append(f"{np.mean(after):.1f}" if after else "")
-        lines.append([method, *means])
+    lines = [["", "unadapted", "soda", "its rate", "soda-e, the same images", "soda-e, all images"]]
+    for name, result in paper:
+        row = [result["before"], result["after"], of_some[name]["after"], of_all[name]["after"]]
+        shown = [f"{value:.1f}" for value in row]
+        lines.append([name.replace("_", " "), *shown[:2], f"{result['card']['chosen_lr']:g}", *shown[2:]])
+    columns = [[r["before"], r["after"], of_some[n]["after"], of_all[n]["after"]] for n, r in paper]
+    means = [f"**{value:.1f}**" for value in np.mean(columns, axis=0)]
+    lines.append([f"**mean of {len(paper)}**", *means[:2], "", *means[2:]])
+    paid = [[r["queries_an_image"], of_some[n]["queries_an_image"], of_all[n]["queries_an_image"]] for n, r in paper]
+    queries = [f"{value:.2f}" for value in np.mean(paid, axis=0)]
+    lines.append(["queries an image", "1", queries[0], "", *queries[1:]])
     return markdown(lines)
 
 
