@@ -23,7 +23,7 @@ from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.data.dataset import Dataset
 from soda_tta.errors import RecipeError, RunError
 from soda_tta.events import Epoch, Event
-from soda_tta.plan import plan_run
+from soda_tta.plan import Plan, plan_run
 from soda_tta.recipes import find_method
 from soda_tta.run import Run
 
@@ -50,6 +50,13 @@ class Cell:
     def key(self) -> str:
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
+    @property
+    def experiment(self) -> str:
+        """What is run, however its numbers are put: a number that is the method's own says nothing."""
+        facts = {**asdict(self), "numbers": find_method(self.method).but(**self.numbers).numbers()}
+        del facts["curve"]  # watching changes nothing
+        return json.dumps(facts, sort_keys=True)
+
     def check(self) -> None:
         """Fail now rather than in the middle of a grid; asks nothing and loads nothing."""
         if self.corruption != CLEAN and self.corruption not in CORRUPTIONS:
@@ -59,7 +66,11 @@ class Cell:
         self._check_model()
         if self.images < 1:
             raise RecipeError(f"a cell of {self.images} images measures nothing.")
-        plan_run(find_method(self.method).but(**self.numbers), self.images, self.budget)
+        self.plan()
+
+    def plan(self) -> Plan:
+        """What it will ask of the model, at most."""
+        return plan_run(find_method(self.method).but(**self.numbers), self.images, self.budget)
 
     def _check_model(self) -> None:
         needs = find_method(self.method).needs

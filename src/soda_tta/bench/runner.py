@@ -18,13 +18,22 @@ from soda_tta.bench.store import Store
 Reporter = Callable[[Cell, dict[str, Any]], None]
 
 
-def run_grid(cells: Sequence[Cell], store: Store, *, jobs: int = 1, report: Reporter | None = None) -> int:
+def run_grid(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    jobs: int = 1,
+    report: Reporter | None = None,
+    reuse: Sequence[Store] = (),
+) -> int:
     """Run what is missing, `jobs` processes of one thread each; returns how many cells were run.
 
-    A killed grid is started again with the same call: finished cells are kept, unfinished ones continue.
+    A killed grid is started again with the same call: finished cells are kept, unfinished ones continue. Experiments
+    that a store to `reuse` has, under whatever name, are copied and not run.
     """
     for cell in cells:
         cell.check()
+    take_finished(cells, store, reuse)
     unique = {cell.key: cell for cell in cells if cell not in store}
     working = store.folder / "working"
     for cell, result in _results(list(unique.values()), working, jobs):
@@ -35,6 +44,31 @@ def run_grid(cells: Sequence[Cell], store: Store, *, jobs: int = 1, report: Repo
         if report:
             report(cell, result)
     return len(unique)
+
+
+def missing_of(cells: Sequence[Cell], store: Store, reuse: Sequence[Store] = ()) -> list[Cell]:
+    """The cells that neither the store nor, under whatever name, one to reuse has."""
+    known = finished([store, *reuse])
+    return [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
+
+
+def finished(stores: Sequence[Store]) -> dict[tuple[str, int], tuple[Store, Cell]]:
+    """Where each experiment has been run. A run that was watched also answers for one that need not be."""
+    known = [(store, cell) for store in stores for cell, _ in store]
+    return {(cell.experiment, curve): (store, cell) for store, cell in known for curve in {0, cell.curve}}
+
+
+def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store]) -> None:
+    """Copy into the store what has been run elsewhere, with the adaptors that are kept."""
+    known = finished([store, *reuse])
+    for cell in cells:
+        if cell not in store and (place := known.get((cell.experiment, cell.curve))):
+            other, same = place
+            result = other.results[same.key]["result"]
+            store.add(cell, result if cell.curve else {**result, "curve": []})
+            if other.adaptor_path(same).exists():
+                store.adaptor_path(cell).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(other.adaptor_path(same), store.adaptor_path(cell))
 
 
 def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from soda_tta.errors import SodaError
+
+if TYPE_CHECKING:
+    from soda_tta.bench import Cell
 
 FIGURES = ("convergence", "queries", "heat", "points", "tsne", "pictures")
 EXAMPLES = """\
 examples:
   soda-tta bench list
+  soda-tta bench run yardstick --out results/yardstick --dry-run
   soda-tta bench run yardstick --out results/yardstick --jobs 2
-  soda-tta bench run mine.toml --out results/mine
+  soda-tta bench run mine.toml --out results/mine --reuse results
   soda-tta bench table results/yardstick --format latex
   soda-tta bench figure results/yardstick --kind convergence --out convergence.svg
   soda-tta bench merge results/a results/b --out results/all
@@ -33,13 +38,21 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listing = verbs.add_parser("list", help="the built-in grids and how many cells they have")
+    listing = verbs.add_parser("list", help="the built-in grids, their cells and queries")
     listing.set_defaults(run=list_grids)
     running = verbs.add_parser("run", help="run what is missing of a grid")
     running.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
     running.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
     running.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of one thread each (default 1)")
     running.add_argument("--only", metavar="METHOD", help="only the cells of this method")
+    running.add_argument(
+        "--reuse",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a store or a folder of stores whose results are taken",
+    )
+    running.add_argument("--dry-run", action="store_true", help="run nothing; print what is missing and its queries")
     running.set_defaults(run=run_cells)
     for part in (listing, running):
         part.add_argument("--scale", default="desk", help="paper, desk (default) or tiny")
@@ -66,26 +79,37 @@ def add_to(commands: Any) -> None:
 def list_grids(options: argparse.Namespace) -> int:
     from soda_tta.bench import GRIDS, find_grid
 
-    rows = [{"name": n, "cells": len(find_grid(n, options.scale)), "about": about} for n, (about, _) in GRIDS.items()]
+    rows: list[dict[str, Any]] = []
+    for name, (about, _) in GRIDS.items():
+        cells = find_grid(name, options.scale)
+        rows.append({"name": name, "cells": len(cells), "queries": queries_of(cells), "about": about})
     if options.json:
         print(json.dumps(rows))
         return 0
     for row in rows:
-        print(f"{row['name']:<16} {row['cells']:>5} cells  {row['about']}")
+        print(f"{row['name']:<16} {row['cells']:>5} cells {row['queries'] / 1e6:>8.2f} M queries  {row['about']}")
     return 0
+
+
+def queries_of(cells: Iterable[Cell]) -> int:
+    return sum(cell.plan().total for cell in cells)
 
 
 def run_cells(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store, find_grid, run_grid
     from soda_tta.bench.live import LiveTable
+    from soda_tta.bench.runner import missing_of
 
     cells = [cell for cell in find_grid(options.grid, options.scale) if options.only in (None, cell.method)]
     if not cells:
         raise SodaError(f"the grid has no cell of method {options.only!r}.")
     store = Store(options.out)
+    reuse = [open_store(folder, Store) for place in options.reuse for folder in stores_under(place)]
+    if options.dry_run:
+        return print_missing(missing_of(cells, store, reuse), options.json)
     with LiveTable(cells, store, quiet=options.json) as report:
         try:
-            done = run_grid(cells, store, jobs=options.jobs, report=report)
+            done = run_grid(cells, store, jobs=options.jobs, report=report, reuse=reuse)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Finished cells are kept; run the same command to go on.") from None
     if options.json:
@@ -93,6 +117,21 @@ def run_cells(options: argparse.Namespace) -> int:
     else:
         print(f"{done} cells run, {len(store)} in {store.path}", file=sys.stderr)
         print_table(argparse.Namespace(store=options.out, format="markdown", json=False))
+    return 0
+
+
+def print_missing(missing: list[Cell], as_json: bool) -> int:
+    """What a run would do, method by method."""
+    by_method: dict[str, list[Cell]] = {}
+    for cell in missing:
+        by_method.setdefault(cell.method, []).append(cell)
+    rows = [{"method": m, "cells": len(own), "queries": queries_of(own)} for m, own in by_method.items()]
+    if as_json:
+        print(json.dumps({"methods": rows, "cells": len(missing), "queries": queries_of(missing)}))
+        return 0
+    for row in rows:
+        print(f"{row['method']:<20} {row['cells']:>5} cells {row['queries']:>14,} queries")
+    print(f"{'to run':<20} {len(missing):>5} cells {queries_of(missing):>14,} queries at most")
     return 0
 
 
@@ -134,6 +173,13 @@ def merge(options: argparse.Namespace) -> int:
         else "\n".join(f"{count} cells from {place}" for place, count in taken.items())
     )
     return 0
+
+
+def stores_under(place: str) -> list[str]:
+    """The folder itself, or the stores in it."""
+    if (Path(place) / "results.jsonl").exists():
+        return [place]
+    return sorted(str(path.parent) for path in Path(place).glob("*/results.jsonl")) or [place]
 
 
 def open_store(place: str, kind: Any) -> Any:
