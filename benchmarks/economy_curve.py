@@ -21,8 +21,9 @@ Lines = dict[str, dict[float, float]]  # by method and budget: mean accuracy
 def lines(results: Results, label: Callable[[Cell], str]) -> Lines:
     """One line a method, over the corruptions that every budget of it was run on.
 
-    soda-e plans for a budget, so each of its points is a run; the others are followed along one run, whose last
-    measurement within a budget counts. A method that has not begun within a budget has the unadapted accuracy.
+    soda-e plans for a budget, so each of its points is a run; where its search ended by itself, a larger budget is the
+    same run. The others are followed along one run, whose last measurement within a budget counts. A method that has
+    not begun within a budget has the unadapted accuracy.
     """
     found: Lines = {}
     for name in dict.fromkeys(label(cell) for cell, _ in results):
@@ -35,6 +36,9 @@ def lines(results: Results, label: Callable[[Cell], str]) -> Lines:
             found[name] = {2: float(np.mean([result["before"] for _, result in own]))}  # too little to search by
             for budget in sorted({cell.budget for cell, _ in own if cell.budget}):
                 found[name][budget] = float(np.mean([r["after"] for c, r in own if c.budget == budget]))
+            largest = max(found[name])
+            if all(r["queries_an_image"] < 0.9 * largest for c, r in own if c.budget == largest):
+                found[name] |= {b: found[name][largest] for b in BUDGETS if b > largest}
     return found
 
 
