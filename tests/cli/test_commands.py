@@ -74,6 +74,23 @@ def test_adapt_apply_export_from_end_to_end(place) -> None:
     assert saved.returncode == 0 and len(list((place / "day").glob("*.png"))) == 40
 
 
+def test_what_the_model_was_told_need_not_be_told_again(place) -> None:
+    (place / "logits.py").write_text(
+        "import numpy as np\nfrom model import predict as answers\n"
+        "def predict(images):\n    return np.log(answers(images * 0.25 + 0.5) + 1e-9)\n"
+        "def other(images):\n    return predict(images)\n"
+    )
+    told = ["--logits", "--mean", "0.5", "--std", "0.25"]
+    adapt = ["adapt", "--model", "logits.py:predict", "--images", "night", *SMALL, "--out", "run"]
+    assert soda(place, *adapt, *told).returncode == 0
+    after = [line.split(",")[3] for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]]
+    apply = ["apply", "--adaptor", "run", "--images", "night", "--out", "a.csv", "--model"]
+    for model, says in (("logits.py:predict", ""), ("logits.py:other", "not the model the adaptor was learnt for")):
+        applied = soda(place, *apply, model)
+        assert applied.returncode == 0 and says in applied.stderr and ("not the model" in applied.stderr) == bool(says)
+        assert [line.split(",")[1] for line in (place / "a.csv").read_text().splitlines()[1:]] == after
+
+
 def test_json_prints_one_object_and_nothing_else(place) -> None:
     done = soda(place, *ADAPT, *SMALL, "--out", "run", "--json")
     summary = json.loads(done.stdout)

@@ -139,3 +139,19 @@ def check_images(images: Array) -> Array:
         low, high = float(images.min()), float(images.max())
         raise ImageError(f"a box takes pixels in [0, 1]; got {low:.4g} .. {high:.4g}.")
     return images
+
+
+def unusual(box: dict[str, Any]) -> dict[str, Any]:
+    """What a model had to be told about its input and output, from the facts of a card.
+
+    >>> unusual({"logits": True, "input": {"mean": [0.0, 0.0, 0.0], "channels": "BGR"}})
+    {'logits': True, 'channels': 'BGR'}
+    """
+    given = box.get("input") or {}
+    usual = asdict(Input(dtype=given.get("dtype", "float32")))
+    told: dict[str, Any] = {name: True for name in ("logits", "partial") if box.get(name)}
+    for name in ("mean", "std", "layout", "channels", "pixel_range"):
+        value = tuple(given[name]) if isinstance(given.get(name), list) else given.get(name)
+        if value is not None and value != usual[name]:
+            told[name] = value
+    return told

@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from soda_tta.atomic import replacing, write_text
+from soda_tta.box import Box
 from soda_tta.cli.display import Display
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
 from soda_tta.errors import SodaError
@@ -24,7 +25,8 @@ def add_to(commands: Any) -> None:
         "apply",
         help="a saved adaptor on new images: one query an image",
         description=__doc__,
-        epilog="example: soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ --out answers.csv",
+        epilog="example: soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ --out answers.csv. "
+        "What the model was told when the run was made (--mean, --logits ...) need not be told again.",
     )
     parser.add_argument("--adaptor", required=True, metavar="RUN", help="a run directory or an adaptor.safetensors")
     add_model(parser, required=False)
@@ -46,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
     images = images_from(options)
     ledger = Ledger()
-    box = None if options.model is None else Metered(model_from(options), ledger, "serve")
+    box = None if options.model is None else Metered(deployed(options, path), ledger, "serve")
     answers = []
     places = places_for(Path(options.save_images), images) if options.save_images else []
     with Display(quiet=options.json) as display:
@@ -63,6 +65,25 @@ def run(options: argparse.Namespace) -> int:
     elif options.json:
         print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
     return 0
+
+
+def deployed(options: argparse.Namespace, run: Path) -> Box:
+    """The model; what it was told when the adaptor was learnt holds unless something else is stated."""
+    from soda_tta.box.input import unusual
+    from soda_tta.run import read_card
+
+    if not (run / "run.json").exists():
+        return model_from(options)
+    learnt = read_card(run)["box"]
+    for name, value in unusual(learnt).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    box = model_from(options)
+    if box.fingerprint() != learnt["fingerprint"]:
+        print(
+            "soda-tta: this is not the model the adaptor was learnt for, or not at the same address.", file=sys.stderr
+        )
+    return box
 
 
 def report(options: argparse.Namespace, images: Any, answers: Any, queries: int) -> None:

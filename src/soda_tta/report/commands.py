@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from soda_tta.adaptors import Identity
+from soda_tta.box.input import unusual
 from soda_tta.recipes import methods
 from soda_tta.report.account import Account
 
@@ -44,18 +45,13 @@ _ABSENT = object()
 
 def stated(box: dict[str, Any]) -> list[str]:
     """What the model was told to be, as options; what is usual is left out."""
-    words = [f"--{name}" for name in ("logits", "partial") if box.get(name)]
-    given = box.get("input") or {}
-    for name, usual in (("mean", [0.0, 0.0, 0.0]), ("std", [1.0, 1.0, 1.0])):
-        if given.get(name) and list(given[name]) != usual:
-            words += [f"--{name}", ",".join(f"{number:g}" for number in given[name])]
-    if given.get("layout", "NCHW") != "NCHW":
-        words += ["--layout", given["layout"]]
-    if given.get("channels", "RGB") != "RGB":
-        words += ["--channels", given["channels"]]
-    usual_range = 255.0 if given.get("dtype") == "uint8" else 1.0
-    if given.get("pixel_range", usual_range) != usual_range:
-        words += ["--pixel-range", f"{given['pixel_range']:g}"]
+    words: list[str] = []
+    for name, value in unusual(box).items():
+        words.append(f"--{name.replace('_', '-')}")
+        if isinstance(value, tuple):
+            words.append(",".join(f"{number:g}" for number in value))
+        elif value is not True:
+            words.append(value if isinstance(value, str) else f"{value:g}")
     return words
 
 
@@ -66,13 +62,11 @@ def deploy(account: Account) -> list[tuple[str, str]]:
     run = shlex.quote(str(account.folder)) if account.folder else "RUN"
     model, size = option(account, "--model") or "MODEL", option(account, "--size")
     resized = f" --size {size}" if size else ""
-    facts = shlex.join(stated(account.card.get("box", {})))
     return [
         ("Write it as an ONNX file that runs in front of the model anywhere", f"soda-tta export {run} adaptor.onnx"),
         (
             "Answer new images with it, one query an image",
-            f"soda-tta apply --adaptor {run} --model {shlex.quote(model)}{' ' + facts if facts else ''} "
-            f"--images NEW{resized} --out answers.csv",
+            f"soda-tta apply --adaptor {run} --model {shlex.quote(model)} --images NEW{resized} --out answers.csv",
         ),
         (
             "In your own code, without this package",
