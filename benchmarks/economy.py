@@ -26,14 +26,14 @@ from soda_tta.data.corruptions import CORRUPTIONS
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")  # where the yardstick was run
 SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jpeg_compression")
 CURVE = (*FIVE, "fog")
-# The paper's SODA with each search; the rates have the least loss, not the best accuracy, on a corruption that is not
-# reported (part "rates").
+# The paper's SODA with each search. No rate was chosen by labels: 0.03 is what the yardstick chose for soda, and estimates of
+# the same size take the same; the others have the least loss on a corruption that is not reported (part "rates").
 SEARCHES: dict[str, dict[str, Any]] = {
     "soda": {"lr": 0.03},
     "per-image": {"search": "per-image", "lr": 0.03},
     "orthogonal": {"orthogonal": True, "lr": 0.03},
     "central": {"central": True, "lr": 0.03},
-    "subspace": {"subspace": 64, "lr": 0.03},
+    "subspace": {"subspace": 64, "lr": 0.1},
     "evolution": {"search": "evolution", "diagonal": True, "sigma": 0.03},
 }
 LONG = {"soda": 100, "per-image": 100}  # queries an image; the others have shown by 30 where they go
