@@ -26,8 +26,8 @@ from soda_tta.data.corruptions import CORRUPTIONS
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")  # where the yardstick was run
 SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jpeg_compression")
 CURVE = (*FIVE, "fog")
-# The paper's SODA with each search. No rate was chosen by labels: 0.03 is what the yardstick chose for soda, and estimates of
-# the same size take the same; the others have the least loss on a corruption that is not reported (part "rates").
+# The paper's SODA with each search. No rate was chosen by labels: 0.03 is what the yardstick chose for soda, and
+# estimates of the same size take the same; the others have the least loss on shot noise, not reported (part "rates").
 SEARCHES: dict[str, dict[str, Any]] = {
     "soda": {"lr": 0.03},
     "per-image": {"search": "per-image", "lr": 0.03},
