@@ -31,6 +31,15 @@ def shifted(images: Tensor, margin: int, down: int, right: int, like: Tensor) ->
     return images[..., margin + down : margin + down + height, margin + right : margin + right + width]
 
 
+def along_line(wide: Tensor, line: list[float], axis: int) -> Tensor:
+    """A weighted sum of neighbours along an axis, which gets shorter by the margin it was padded with."""
+    length = wide.shape[axis] - len(line) + 1
+    total = wide.narrow(axis, 0, length) * line[0]
+    for place, weight in enumerate(line[1:], start=1):
+        total = total.add_(wide.narrow(axis, place, length), alpha=weight)
+    return total
+
+
 def median(images: Tensor) -> Tensor:
     """The median of each pixel and its eight neighbours: removes single wrong pixels, keeps edges."""
     wide = padded(images, 1)

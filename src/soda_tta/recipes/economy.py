@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from soda_tta.adaptors import Bank, BankAdaptor
-from soda_tta.adaptors.parts import moves, units
+from soda_tta.adaptors.parts import MIXED, moves, units
 from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
@@ -84,7 +84,7 @@ class Economy(Procedure):
 
     def sizes(self, images: int, limit: int | None) -> Sizes | None:
         """How to spend what a limit leaves beside the first look and the answer; None if that is too little."""
-        judged = min(self.judged, images // 4)
+        judged = min(self.judged, max(images // 4, images - MOST_IMAGES - self.batch))  # what the search can spare
         first, later = self.pursuit().candidates(len(self.moves()))
         wanted = first + (ROUNDS - 1) * later  # queries an image and search
         largest = min(self.batch, images - judged)
@@ -151,7 +151,8 @@ class Search:
         self.numbers, self.given, self.sizes = numbers, given, sizes
         self.adaptor: BankAdaptor = Bank.for_size(given.images.size).build()
         self.box: Box = given.asking("probe")
-        bytes_each = self.adaptor.prepare(given.images[slice(0, 1)]).nbytes
+        height, width = given.images.size
+        bytes_each = 4 * 3 * height * width * (1 + len(MIXED))
         most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // bytes_each))
         self.places = np.sort(free[:most])
         self.prepared = self.adaptor.prepare(given.images[self.places])
@@ -239,7 +240,7 @@ class Search:
 
         So a kill loses little, and the images of all candidates need not be in memory together.
         """
-        prepared = self.prepared[indices]
+        prepared = self.prepared if len(indices) == len(self.places) else self.prepared[indices]
         some = max(1, ASKED_AT_ONCE // max(1, len(indices)))
         answers = []
         for start in range(0, len(thetas), some):
