@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from soda_tta.box.box import softmax
-from soda_tta.objectives import CHANCE_PAIRS, shared_information_of_each
-from soda_tta.verdict import LEAST_GAIN, Verdict, judge, moved, tempered
+from soda_tta.objectives import (
+    CHANCE_PAIRS,
+    MATCH_EPSILON,
+    agreement_of_each,
+    matching_information_of_each,
+    shared_information_of_each,
+)
+from soda_tta.verdict import LEAST_GAIN, Verdict, chance, judge, moved, tempered
 
 CLASSES = 10
 
@@ -96,13 +102,53 @@ def test_the_test_by_hand() -> None:
     rows = np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]])
     apart = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
     found = judge((rows, apart), (rows, rows), level=0.05)
-    gain = shared_information_of_each(rows, rows) - shared_information_of_each(rows, apart)
-    t = (gain.mean() - LEAST_GAIN) / (gain.std(ddof=1) / 2)
-    # Student's t with three degrees of freedom has a closed form
-    tail = 0.5 - (math.atan(t / math.sqrt(3)) + (t / math.sqrt(3)) / (1 + t * t / 3)) / math.pi
-    assert found.p_value == pytest.approx(tail, rel=1e-6) and found.adopt == (tail <= 0.05)
-    assert found.after - found.before == pytest.approx(gain.mean())
+    tails = {}
+    for measure in (shared_information_of_each, matching_information_of_each):
+        gain = measure(rows, rows) - measure(rows, apart)
+        t = (gain.mean() - LEAST_GAIN) / (gain.std(ddof=1) / 2)
+        # Student's t with three degrees of freedom has a closed form
+        tails[0.5 - (math.atan(t / math.sqrt(3)) + (t / math.sqrt(3)) / (1 + t * t / 3)) / math.pi] = gain.mean()
+    least = min(tails)
+    assert found.p_value == pytest.approx(2 * least, rel=1e-6) and found.adopt == (2 * least <= 0.05)
+    assert found.after - found.before == pytest.approx(tails[least])
     assert found.images == 4 and found.level == 0.05
+
+
+def test_matching_by_hand() -> None:
+    """Two images: the looks at the first match, the second look at the other could be of either."""
+    first, second = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.5, 0.5]])
+    alike = np.array([[1.0, 0.5], [0.0, 0.5]]) + MATCH_EPSILON
+    rows, columns = np.log(alike.mean(axis=1)), np.log(alike.mean(axis=0))
+    expected = [math.log(1.01) - (rows[0] + columns[0]) / 2, math.log(0.51) - (rows[1] + columns[1]) / 2]
+    np.testing.assert_allclose(matching_information_of_each(first, second), expected)
+    np.testing.assert_allclose(agreement_of_each(first, second), [1.0, 0.5])
+
+
+def test_a_gain_is_seen_where_images_are_few_for_the_classes() -> None:
+    """A thousand classes, 300 images: the table of classes by classes tells nothing, matching does."""
+    generator = np.random.default_rng(3)
+    truth = generator.integers(0, 1000, 300)
+
+    def two_looks(strength: float) -> tuple[np.ndarray, np.ndarray]:
+        logits = generator.normal(size=(2, 300, 1000))
+        logits[:, np.arange(300), truth] += strength
+        return softmax(logits[0]), softmax(logits[1])
+
+    assert judge(two_looks(3.0), two_looks(9.0), 0.01).adopt
+    assert not judge(two_looks(9.0), two_looks(3.0), 0.01).adopt
+    assert not judge(two_looks(3.0), two_looks(3.0), 0.01).adopt
+
+
+def test_answers_that_fall_apart_are_no_gain_if_looks_agree_less() -> None:
+    """Two classes, all seen as such; then some images are taken for others, not always the same in both looks."""
+    generator = np.random.default_rng(4)
+    truth = generator.integers(0, 2, 400)
+    lost = generator.random(400) < 0.1
+    wrong = generator.integers(2, 10, 400)
+    first, second = np.where(lost, wrong, truth), np.where(lost & (generator.random(400) < 0.5), wrong, truth)
+    before, after = ([0.01 + 0.9 * np.eye(10)[rows] for rows in pair] for pair in ((truth, truth), (first, second)))
+    assert chance(matching_information_of_each(*after) - matching_information_of_each(*before)) < 0.005
+    assert not judge(tuple(before), tuple(after), 0.01).adopt
 
 
 def test_no_change_at_all_is_no_gain() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 LOG_EPSILON = 1e-5  # the released code's log(p + 1e-5)
 SHARED_EPSILON = 1e-6  # pairs of classes never seen together count nothing
+MATCH_EPSILON = 0.01  # looks that have nothing in common are no infinite loss
 CHANCE_PAIRS = (1, 2, 3, 5, 7, 11, 13, 17)  # an image and the one so many places on
 
 
@@ -73,6 +74,29 @@ def shared_information_of_each(first: Array, second: Array) -> Array:
     by_chance = [_paired_information(first, np.roll(second, shift, axis=0)) for shift in CHANCE_PAIRS]
     shared: Array = _paired_information(first, second) - np.mean(by_chance, axis=0)
     return shared
+
+
+def matching_information_of_each(first: Array, second: Array) -> Array:
+    """How much better than others' looks the second look at an image matches the first, and the other way round.
+
+    Also information that two looks share (a lower bound of it, at most the logarithm of the number of images). No table
+    of classes by classes is estimated, so it sees gains where images are few for the classes. But answers that fall
+    apart into more classes raise it, which on unbalanced images is harm: look at `agreement_of_each` beside it.
+
+    >>> sure = np.eye(4)[[0, 1, 2, 3] * 50]
+    >>> matching_information_of_each(sure, sure).mean().round(2), float(np.log(4).round(2))
+    (np.float64(1.36), 1.39)
+    """
+    alike = np.asarray(first, np.float64) @ np.asarray(second, np.float64).T + MATCH_EPSILON
+    own = np.log(np.diag(alike))
+    matching: Array = own - (np.log(alike.mean(axis=1)) + np.log(alike.mean(axis=0))) / 2
+    return matching
+
+
+def agreement_of_each(first: Array, second: Array) -> Array:
+    """How likely two looks at an image are to get the same answer, each drawn from its probabilities."""
+    agreed: Array = (np.asarray(first, np.float64) * np.asarray(second, np.float64)).sum(axis=1)
+    return agreed
 
 
 def _paired_information(first: Array, second: Array) -> Array:
