@@ -19,6 +19,7 @@ import numpy as np
 import economy_curve
 import objectives
 import transports
+import verdicts
 from pages import markdown, renewed
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.data.corruptions import CORRUPTIONS
@@ -161,7 +162,7 @@ def texts(store: Store) -> dict[str, str]:
         "clean": listed(found["clean"]),
         "pacs": listed(found["pacs"]),
     }
-    for script in (objectives, transports):
+    for script in (objectives, transports, verdicts):
         written[script.__name__] = script.table() if script.OUT.exists() else NOTHING
     return {
         **written,

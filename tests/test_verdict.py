@@ -139,7 +139,7 @@ def test_a_gain_is_seen_where_images_are_few_for_the_classes() -> None:
     assert not judge(two_looks(3.0), two_looks(3.0), 0.01).adopt
 
 
-def test_answers_that_fall_apart_are_no_gain_if_looks_agree_less() -> None:
+def test_answers_that_fall_apart_are_no_gain_unless_looks_agree_more() -> None:
     """Two classes, all seen as such; then some images are taken for others, not always the same in both looks."""
     generator = np.random.default_rng(4)
     truth = generator.integers(0, 2, 400)

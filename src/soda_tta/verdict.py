@@ -54,11 +54,12 @@ def judge(before: Looks, after: Looks, level: float) -> Verdict:
 
     A gain must be seen as it is *and* at equal confidence, so that being surer of the same answers does not pass. It is
     looked for by two measures of what two looks share; either may show it, so their p-values are doubled. The second
-    sees more where images are few for the classes, and counts only if two looks agree no less than before.
+    sees more where images are few for the classes, and counts only if two looks agree more than before.
     """
     equal = at_confidence_of(after, before)
     gains = [gain(shared_information_of_each, before, after, equal)]
-    if agreement_of_each(*equal).mean() >= agreement_of_each(*before).mean():
+    closer = agreement_of_each(*equal) - agreement_of_each(*before)
+    if closer.mean() >= standard_error(closer):
         gains.append(gain(matching_information_of_each, before, after, equal))
     p_value, old, new = min(gains)
     p_value = min(1.0, 2 * p_value)
@@ -86,8 +87,12 @@ def chance(gains: Array) -> float:
     """How likely gains as large as these are if there is none to speak of."""
     from scipy import stats  # slow to load, and a saved verdict does not need it
 
-    error = gains.std(ddof=1) / np.sqrt(len(gains))
+    error = standard_error(gains)
     return float(stats.t.sf((gains.mean() - LEAST_GAIN) / error, len(gains) - 1)) if error > 0 else 1.0
+
+
+def standard_error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def at_confidence_of(looks: Looks, others: Looks) -> Looks:
