@@ -37,7 +37,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "subspace": {"subspace": 64, "lr": 0.1},
     "evolution": {"search": "evolution", "diagonal": True, "sigma": 0.03},
 }
-LONG = {"soda": 100, "per-image": 100}  # queries an image; the others have shown by 30 where they go
 ALL = 10_000  # every image of the CIFAR test sets
 LITE = "imagenet_efficientnet_lite0"
 ROOT = Path(__file__).parents[1]
@@ -113,7 +112,7 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
             for q in economy_curve.BUDGETS[1:]
             for c in cifar("cifar10", "soda-e", images=1000, corruptions=CURVE, budget=q)
         ),
-        *(c for search in SEARCHES for c in searched(search, CURVE, images=1000, budget=LONG.get(search, 30))),
+        *(c for search in SEARCHES for c in searched(search, CURVE, images=1000, budget=30)),
     ],
 }
 
