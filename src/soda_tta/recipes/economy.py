@@ -23,6 +23,7 @@ FEWEST_IMAGES = 24  # a round of fewer tells nothing
 MOST_IMAGES = 384  # searched on; their restored versions are made once, which takes the time of some queries
 PREPARED_BYTES = 2**28  # of restored versions kept at once
 ASKED_AT_ONCE = 256  # images a question: enough for every worker of a server
+ASKED_BYTES = 2**25  # of images a question: memory of more is not used again, and making it ready takes its time
 TINY = 1e-9
 CHECK_EVERY = 4  # generations between two looks at images held out from evolution
 
@@ -152,8 +153,8 @@ class Search:
         self.adaptor: BankAdaptor = Bank.for_size(given.images.size).build()
         self.box: Box = given.asking("probe")
         height, width = given.images.size
-        bytes_each = 4 * 3 * height * width * (1 + len(MIXED))
-        most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // bytes_each))
+        self.image_bytes = 4 * 3 * height * width
+        most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // (self.image_bytes * (1 + len(MIXED)))))
         self.places = np.sort(free[:most])
         self.prepared = self.adaptor.prepare(given.images[self.places])
         self.spent = self.told = self.rounds = 0
@@ -241,7 +242,8 @@ class Search:
         So a kill loses little, and the images of all candidates need not be in memory together.
         """
         prepared = self.prepared if len(indices) == len(self.places) else self.prepared[indices]
-        some = max(1, ASKED_AT_ONCE // max(1, len(indices)))
+        most = min(ASKED_AT_ONCE, ASKED_BYTES // self.image_bytes)
+        some = max(1, most // max(1, len(indices)))
         answers = []
         for start in range(0, len(thetas), some):
             adapted = self.adaptor.mix(prepared, thetas[start : start + some])
