@@ -27,7 +27,9 @@ def lines(results: Results, label: Callable[[Cell], str]) -> Lines:
     """
     found: Lines = {}
     for name in dict.fromkeys(label(cell) for cell, _ in results):
-        own = [(cell, result) for cell, result in results if label(cell) == name]
+        own = whole([(cell, result) for cell, result in results if label(cell) == name])
+        if not own:
+            continue
         if own[0][0].curve:
             longest = max(result["queries_an_image"] for _, result in own)
             reached = [b for b in BUDGETS if b <= longest * 1.05]
@@ -40,6 +42,13 @@ def lines(results: Results, label: Callable[[Cell], str]) -> Lines:
             if all(r["queries_an_image"] < 0.9 * largest for c, r in own if c.budget == largest):
                 found[name] |= {b: found[name][largest] for b in BUDGETS if b > largest}
     return found
+
+
+def whole(own: Results) -> Results:
+    """Only the corruptions that were run at every budget of a line."""
+    places = [{c.corruption for c, _ in own if c.budget == budget} for budget in {c.budget for c, _ in own}]
+    shared = set.intersection(*places)
+    return [(cell, result) for cell, result in own if cell.corruption in shared]
 
 
 def within(cell: Cell, result: dict[str, Any], budget: float) -> float:

@@ -132,13 +132,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=Path, required=True, help="folder in which answers are kept")
     folder = parser.parse_args().answers
-    found = json.loads(OUT.read_text()) if OUT.exists() else {}
+    found = {}
     for case in (*CHOSEN_ON, *OTHERS):
         key = f"{case[0]} {case[1]} {case[2]}"
-        if key not in found:
-            found[key] = study(case, folder)
-            OUT.write_text(json.dumps(found, indent=1) + "\n")
-            print(key, found[key], flush=True)
+        found[key] = study(case, folder)
+        print(key, found[key], flush=True)
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
     print(table())
 
 

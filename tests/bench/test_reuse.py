@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.bench.runner import missing_of
 from soda_tta.cli import main
@@ -53,3 +55,17 @@ def test_a_dry_run_prints_what_is_missing_and_its_queries(tmp_path, capsys) -> N
     said = capsys.readouterr().out
     assert main([*command, "--reuse", str(tmp_path / "nowhere")]) != 0
     assert "deployed" not in said and "90,200 queries at most" in said and not (tmp_path / "mine").exists()
+
+
+def test_a_store_to_reuse_is_never_written_and_may_know_other_methods(tmp_path) -> None:
+    done = Store(tmp_path / "done")
+    done.add(Cell(method="gone-method"), result(1.0))
+    done.add(cell(), result(40.0))
+    with done.path.open("ab") as file:
+        file.write(b'{"format": 1, "key": "ha')  # another process is at work
+    before, told = done.path.read_bytes(), []
+    with pytest.warns(UserWarning, match="torn"):
+        done = Store(tmp_path / "done")
+    report = lambda cell, result: told.append(result["after"])  # noqa: E731
+    assert run_grid([cell(numbers={"q": 5})], Store(tmp_path / "mine"), reuse=[done], report=report) == 0
+    assert told == [40.0] and done.path.read_bytes() == before

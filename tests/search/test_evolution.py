@@ -142,3 +142,12 @@ def test_any_seed_will_do() -> None:
 def test_impossible_numbers_are_refused(wrong) -> None:
     with pytest.raises(RecipeError, match="evolution"):
         Evolution(**wrong)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_losses_that_are_all_alike_give_no_direction(diagonal: bool) -> None:
+    search = Evolution(diagonal=diagonal).followed(np.ones(5), seed=2)
+    first = search.ask()[1:]
+    search.tell([0.0] * search.numbers.candidates)
+    np.testing.assert_array_equal(search.theta, np.ones(5))
+    assert not np.array_equal(search.ask()[1:], first)  # another generation comes next

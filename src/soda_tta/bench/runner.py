@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from soda_tta.bench.cell import Cell, run_cell
 from soda_tta.bench.store import Store
+from soda_tta.errors import RecipeError
 
 Reporter = Callable[[Cell, dict[str, Any]], None]
 
@@ -33,7 +35,7 @@ def run_grid(
     """
     for cell in cells:
         cell.check()
-    take_finished(cells, store, reuse)
+    take_finished(cells, store, reuse, report)
     unique = {cell.key: cell for cell in cells if cell not in store}
     working = store.folder / "working"
     for cell, result in _results(list(unique.values()), working, jobs):
@@ -54,21 +56,27 @@ def missing_of(cells: Sequence[Cell], store: Store, reuse: Sequence[Store] = ())
 
 def finished(stores: Sequence[Store]) -> dict[tuple[str, int], tuple[Store, Cell]]:
     """Where each experiment has been run. A run that was watched also answers for one that need not be."""
-    known = [(store, cell) for store in stores for cell, _ in store]
-    return {(cell.experiment, curve): (store, cell) for store, cell in known for curve in {0, cell.curve}}
+    known = {}
+    for store in stores:
+        for cell, _ in store:
+            with suppress(RecipeError):  # of a method or a number that this version has not
+                known.update({(cell.experiment, curve): (store, cell) for curve in {0, cell.curve}})
+    return known
 
 
-def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store]) -> None:
+def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], report: Reporter | None) -> None:
     """Copy into the store what has been run elsewhere, with the adaptors that are kept."""
     known = finished([store, *reuse])
     for cell in cells:
         if cell not in store and (place := known.get((cell.experiment, cell.curve))):
             other, same = place
             result = other.results[same.key]["result"]
-            store.add(cell, result if cell.curve else {**result, "curve": []})
+            store.add(cell, result := result if cell.curve else {**result, "curve": []})
             if other.adaptor_path(same).exists():
                 store.adaptor_path(cell).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(other.adaptor_path(same), store.adaptor_path(cell))
+            if report:
+                report(cell, result)
 
 
 def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:

@@ -23,8 +23,14 @@ class Store:
         self.folder = Path(folder)
         self.path = self.folder / "results.jsonl"
         self.results: dict[str, dict[str, Any]] = {}
+        self.torn: int | None = None  # where a torn last line begins; it is cut off by whoever writes next
         if self.path.exists():
-            for line in whole_lines(self.path):
+            raw = self.path.read_bytes()
+            whole = raw[: raw.rfind(b"\n") + 1]
+            if whole != raw:
+                warnings.warn(f"{self.path}: the last line is torn and is dropped.", stacklevel=2)
+                self.torn = len(whole)
+            for line in whole.decode().splitlines():
                 self._take(line)
 
     def _take(self, line: str) -> None:
@@ -50,6 +56,10 @@ class Store:
     def add(self, cell: Cell, result: dict[str, Any]) -> None:
         """Append one result; it is on disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if self.torn is not None:
+            with self.path.open("r+b") as file:
+                file.truncate(self.torn)
+            self.torn = None
         entry = {"format": FORMAT, "key": cell.key, "cell": asdict(cell), "result": result}
         append_bytes(self.path, (json.dumps(entry) + "\n").encode())
         self.results[cell.key] = entry
@@ -73,14 +83,3 @@ class Store:
         for cell, result in new:
             self.add(cell, result)
         return len(new)
-
-
-def whole_lines(path: Path) -> list[str]:
-    """Every whole line; a last line torn by a kill is cut off, with a warning."""
-    raw = path.read_bytes()
-    kept = raw[: raw.rfind(b"\n") + 1]
-    if kept != raw:
-        warnings.warn(f"{path}: the last line was torn and is dropped; its cell will be run again.", stacklevel=3)
-        with path.open("r+b") as file:
-            file.truncate(len(kept))
-    return kept.decode().splitlines()

@@ -19,6 +19,8 @@ from soda_tta.cli.options import add_images, add_model, images_from, model_from
 from soda_tta.errors import SodaError
 from soda_tta.events import Answered, Planned
 
+CARRIED = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")  # from a run to what applies it
+
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
@@ -26,7 +28,8 @@ def add_to(commands: Any) -> None:
         help="a saved adaptor on new images: one query an image",
         description=__doc__,
         epilog="example: soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ --out answers.csv. "
-        "What the model was told when the run was made (--mean, --logits ...) need not be told again.",
+        "What the model was told when the run was made (--mean, --logits ...) need not be told "
+        "again; --output, --size and how to reach it must.",
     )
     parser.add_argument("--adaptor", required=True, metavar="RUN", help="a run directory or an adaptor.safetensors")
     add_model(parser, required=False)
@@ -46,9 +49,10 @@ def run(options: argparse.Namespace) -> int:
         raise SodaError("give --model to get answers, or --save-images to get adapted images.")
     path = Path(options.adaptor)
     adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
+    folder = path if path.is_dir() else path.parent
     images = images_from(options)
     ledger = Ledger()
-    box = None if options.model is None else Metered(deployed(options, path), ledger, "serve")
+    box = None if options.model is None else Metered(deployed(options, folder), ledger, "serve")
     answers = []
     places = places_for(Path(options.save_images), images) if options.save_images else []
     with Display(quiet=options.json) as display:
@@ -69,14 +73,17 @@ def run(options: argparse.Namespace) -> int:
 
 def deployed(options: argparse.Namespace, run: Path) -> Box:
     """The model; what it was told when the adaptor was learnt holds unless something else is stated."""
-    from soda_tta.box.input import unusual
     from soda_tta.run import read_card
 
     if not (run / "run.json").exists():
         return model_from(options)
     learnt = read_card(run)["box"]
-    for name, value in unusual(learnt).items():
-        if getattr(options, name) is None:
+    for name, value in {
+        **(learnt.get("input") or {}),
+        "logits": learnt.get("logits"),
+        "partial": learnt.get("partial"),
+    }.items():
+        if name in CARRIED and getattr(options, name) is None:
             setattr(options, name, value)
     box = model_from(options)
     if box.fingerprint() != learnt["fingerprint"]:

@@ -200,7 +200,7 @@ class Search:
                 answers = self.ask(search.ask(), indices)
                 search.tell([-mutual_information(rows) for rows in answers])
                 generation += 1
-                self.report(generation, self.numbers.sigma, answers)
+                self.report(generation, search.length, answers)
             gained = mutual_information(self.ask(search.theta[None], held)[0])
             if gained <= score:
                 break

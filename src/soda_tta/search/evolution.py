@@ -89,8 +89,10 @@ class EvolutionSearch:
 
     def tell(self, losses: Any) -> None:
         """Losses of the generation, in the order of `ask`."""
-        self.ask()
-        self.optimiser.tell([(point, float(loss)) for point, loss in zip(self.points, losses, strict=True)])
+        EvolutionSearch.ask(self)
+        told = [(point, float(loss)) for point, loss in zip(self.points, losses, strict=True)]
+        if len({loss for _, loss in told}) > 1:  # equal losses, as of a single image, give no direction to go in
+            self.optimiser.tell(told)
         self.points = []
 
 
