@@ -242,7 +242,12 @@ def ablation(results: Results) -> str:
 
 def curve_lines(store: Store) -> economy_curve.Lines:
     known = [(cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store]
-    return economy_curve.lines(known + chosen_rates(), search_of)
+    complete = {line for line in (search_of(c) for c, _ in known) if places_of(line, known) == set(CURVE)}
+    return economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete] + chosen_rates(), search_of)
+
+
+def places_of(line: str, results: Results) -> set[str]:
+    return {cell.corruption for cell, _ in results if search_of(cell) == line}
 
 
 def chosen_rates() -> Results:
