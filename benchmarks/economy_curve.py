@@ -65,7 +65,7 @@ def table(found: Lines) -> str:
 
 def draw(found: Lines, out: Path) -> None:
     with plotting() as make:
-        figure = make(6.4, 3.8)
+        figure = make(7.6, 3.8)
         axes = figure.add_subplot()
         for index, (name, points) in enumerate(found.items()):
             style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
@@ -76,5 +76,5 @@ def draw(found: Lines, out: Path) -> None:
         axes.minorticks_off()
         axes.set_xlabel("queries an image, all purposes")
         axes.set_ylabel("accuracy, %")
-        axes.legend(fontsize=7, loc="center right")
+        figure.legend(fontsize=7, loc="outside right upper")
         figure.savefig(out, format="svg", metadata={"Date": None})
