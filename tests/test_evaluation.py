@@ -1,5 +1,7 @@
 """First-order evaluation against finite differences, and the objective's slope against its value."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -41,8 +43,6 @@ def task(images) -> Task:
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 @pytest.mark.parametrize("network", [PaperNetwork(width=4), PaperNetwork(width=4, blocks=1, dropout=0.5)], ids=str)
 def test_the_gradient_agrees_with_finite_differences_of_the_black_box_loss(task, objective, network) -> None:
-    from dataclasses import replace
-
     task = replace(task, objective=objective)
     adaptor, indices = network.build(seed=0), np.arange(20)
     theta = adaptor.parameters.astype(np.float64)
@@ -56,6 +56,17 @@ def test_the_gradient_agrees_with_finite_differences_of_the_black_box_loss(task,
     plus, minus = losses_of_candidates(task, task.box, adaptor, pair, indices, noise=3)
     slope = (plus.value - minus.value) / (2 * step)
     assert gradient @ direction == pytest.approx(slope, rel=0.1, abs=2e-3)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+def test_the_gradient_is_the_same_in_pieces(task, objective, monkeypatch) -> None:
+    task = replace(task, objective=objective)
+    adaptor, indices = PaperNetwork(width=4).build(seed=0), np.arange(19)
+    whole, gradient = loss_and_gradient(task, task.box, adaptor, adaptor.parameters, indices, noise=0)
+    monkeypatch.setattr("soda_tta.evaluation.PIECE_BYTES", 0)  # four images a piece, the last has three
+    pieces, sum_of_gradients = loss_and_gradient(task, task.box, adaptor, adaptor.parameters, indices, noise=0)
+    assert pieces.value == pytest.approx(whole.value, abs=1e-6)
+    np.testing.assert_allclose(sum_of_gradients, gradient, rtol=1e-3, atol=1e-6)
 
 
 def test_a_gradient_costs_one_query_an_image(task) -> None:

@@ -11,7 +11,11 @@ import psutil
 import pytest
 
 from soda_tta import zoo
+from soda_tta.atomic import append_bytes
 from soda_tta.bench import Cell, Store, run_cell
+from soda_tta.bench.cell import Curve
+from soda_tta.events import Step
+from soda_tta.run_folder import WORKING
 
 pytestmark = pytest.mark.real
 
@@ -105,3 +109,21 @@ def test_a_half_done_cell_of_other_code_is_begun_again(tmp_path) -> None:
     with pytest.warns(UserWarning, match="begun again"):
         again = run_cell(cell, tmp_path / "cell")
     assert again["after"] == first["after"] and again["queries"] == first["queries"]
+
+
+def test_requests_lost_in_a_kill_do_not_spoil_a_cell_with_a_budget(tmp_path, monkeypatch) -> None:
+    cell = Cell(method="soda", images=16, budget=20, numbers={"epochs": 3, "width": 4})
+    undisturbed = run_cell(cell)
+
+    def killed(self, event) -> None:
+        if isinstance(event, Step):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Curve, "__call__", killed)
+        run_cell(cell, tmp_path / "cell")
+    append_bytes(tmp_path / "cell" / WORKING / "ledger.txt", b"probe 200\n")  # asked, and never answered
+    with pytest.warns(UserWarning, match="requests lost in a kill"):
+        again = run_cell(cell, tmp_path / "cell")
+    for fact in ("after", "queries", "queries_an_image"):
+        assert again[fact] == undisturbed[fact]

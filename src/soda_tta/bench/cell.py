@@ -111,10 +111,9 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         if working is None or not (working / "run.json").exists():
             raise
         # its name is the hash of the cell, so another run in it is this cell under other code
-        warnings.warn(f"a half-done cell is begun again: {error}", stacklevel=2)
-        shutil.rmtree(working)
-        working.with_suffix(".curve").unlink(missing_ok=True)
-        run, curve = start_cell(cell, images, working)
+        run, curve = begin_again(cell, images, working, str(error))
+    if working and cell.budget and run.ledger.lost:
+        run, curve = begin_again(cell, images, working, "requests lost in a kill took from its budget")
     return {
         "before": accuracy(run.before, images.labels),
         "after": accuracy(run.probabilities, images.labels),
@@ -127,6 +126,14 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         "curve": curve.points,
         "card": run.card,
     }
+
+
+def begin_again(cell: Cell, images: Dataset, working: Path, reason: str) -> tuple[Run, Curve]:
+    """Forget what an earlier process has done of a cell, where its result would not be that of one undisturbed run."""
+    warnings.warn(f"a half-done cell is begun again: {reason}", stacklevel=3)
+    shutil.rmtree(working)
+    working.with_suffix(".curve").unlink(missing_ok=True)
+    return start_cell(cell, images, working)
 
 
 def start_cell(cell: Cell, images: Dataset, working: Path | None) -> tuple[Run, Curve]:
