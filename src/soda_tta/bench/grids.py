@@ -106,6 +106,11 @@ def convergence(scale: Scale, names: Sequence[str], times: int = 1) -> list[Cell
     return [c for name in names for c in ablation(longer, name, one, curve=max(1, longer.epochs // 30))]
 
 
+def affordable(scale: Scale, *values: int) -> list[int]:
+    """What an experiment repeats so many times: the paper's numbers, on a desk the first four, which cost a third."""
+    return list(values if scale.own_lr else values[:4])
+
+
 def online(scale: Scale, **choices: Any) -> list[Cell]:
     return ablation(scale, "soda-o", **choices)
 
@@ -129,7 +134,7 @@ GRIDS: dict[str, Grid] = {
     ),
     "queries": (
         "number of directions q, and the true gradient",
-        lambda s: [*ablation(s, "soda", q=[2, 5, 10, 20, 50]), *ablation(s, "soda-fo")],
+        lambda s: [*ablation(s, "soda", q=affordable(s, 2, 5, 10, 20, 50)), *ablation(s, "soda-fo")],
     ),
     "blocks": (
         "residual blocks, soda and soda-r",
@@ -140,13 +145,13 @@ GRIDS: dict[str, Grid] = {
         lambda s: [
             cell
             for count in COUNTS
-            if count <= 10 * s.images
+            if count <= 2 * s.images
             for cell in ablation(replace(s, images=count, sets=("cifar10",)), "soda")
         ],
     ),
     "online-epochs": (
         "soda-o: epochs a batch of 256",
-        lambda s: online(s, arrival=[256], epochs=[5, 10, 30, 50, 100, 150]),
+        lambda s: online(s, arrival=[256], epochs=affordable(s, 5, 10, 30, 50, 100, 150)),
     ),
     "online-batch": ("soda-o: images a batch", lambda s: online(s, arrival=[32, 64, 128, 256])),
     "online-queue": (
