@@ -87,9 +87,11 @@ def matching_information_of_each(first: Array, second: Array) -> Array:
     >>> matching_information_of_each(sure, sure).mean().round(2), float(np.log(4).round(2))
     (np.float64(1.36), 1.39)
     """
-    alike = np.asarray(first, np.float64) @ np.asarray(second, np.float64).T + MATCH_EPSILON
-    own = np.log(np.diag(alike))
-    matching: Array = own - (np.log(alike.mean(axis=1)) + np.log(alike.mean(axis=0))) / 2
+    one, two = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    own = (one * two).sum(axis=1)
+    others = one @ two.mean(axis=0), two @ one.mean(axis=0)  # the mean likeness to all looks of the other kind
+    likeness = [np.log(each + MATCH_EPSILON) for each in (own, *others)]
+    matching: Array = likeness[0] - (likeness[1] + likeness[2]) / 2
     return matching
 
 
