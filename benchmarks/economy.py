@@ -23,6 +23,7 @@ import verdicts
 from pages import markdown, renewed
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.data.corruptions import CORRUPTIONS
+from soda_tta.recipes.soda import soda
 
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")  # where the yardstick was run
 SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jpeg_compression")
@@ -38,7 +39,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "subspace": {"subspace": 64, "lr": 0.1},
     "evolution": {"search": "evolution", "diagonal": True, "sigma": 0.03},
 }
-ALL = 10_000  # every image of the CIFAR test sets
+ALL, FEW = 10_000, 200  # every image of the CIFAR test sets, and hardly any
 LITE = "imagenet_efficientnet_lite0"
 ROOT = Path(__file__).parents[1]
 PAGE, FIGURE = ROOT / "docs" / "economy.md", ROOT / "docs" / "economy.svg"
@@ -68,7 +69,7 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
         *cifar("cifar10", "bn"),
     ],
     "cifar100": lambda: [*cifar("cifar100", "soda-e", budget=4), *cifar("cifar100", "bn")],
-    "few": lambda: cifar("cifar10", "soda-e", images=200, budget=30),
+    "few": lambda: cifar("cifar10", "soda-e", images=FEW, budget=30),
     "clean": lambda: [
         *cifar("cifar10", "soda-e", corruptions=["clean"], budget=3),
         *cifar("cifar100", "soda-e", corruptions=["clean"], budget=4),
@@ -109,6 +110,8 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
         *cifar("cifar10", "soda-e", 1000, TONES, budget=15, numbers={"without": "contrast,brightness,colour"}),
         *imagenet(NOISES),
         *imagenet(NOISES, {"without": "non-local means"}),
+        *cifar("cifar10", "soda-e", images=FEW, budget=30),
+        *cifar("cifar10", "soda-e", images=FEW, budget=30, numbers={"caution": 0.0}),
     ],
     "rates": lambda: [
         c
@@ -221,8 +224,8 @@ def few(results: Results, full: Results) -> str:
     small, large = (float(np.mean([gains[c] for c in shared])) for gains in (some, whole))
     paid = np.mean([result["queries_an_image"] for _, result in results])
     return (
-        f"Mean gain over {len(shared)} corruptions: {small:.1f} points with 200 images at {paid:.0f} queries an image; "
-        f"{large:.1f} with all 10,000 and a budget of 5. That is **{small / large:.0%}** of it."
+        f"Mean gain over {len(shared)} corruptions: {small:.1f} points with {FEW} images at {paid:.0f} queries an "
+        f"image; {large:.1f} with all 10,000 and a budget of 5. That is **{small / large:.0%}** of it."
     )
 
 
@@ -252,21 +255,34 @@ def ablation(results: Results) -> str:
 
 
 def elsewhere(results: Results) -> str:
-    """With a part, and without it."""
-    whole = {(cell.data, cell.corruption): result for cell, result in results if not cell.numbers}
-    lines = [["images", "unadapted", "soda-e", "without", "is"]]
+    """With a part, and without it; few images as a mean of all corruptions."""
+    groups: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    whole = {place(cell): result for cell, result in results if not cell.numbers}
     for cell, result in results:
-        if cell.numbers and (full := whole.get((cell.data, cell.corruption))):
-            name = f"{cell.data}, {cell.corruption.replace('_', ' ')}"
-            values = [f"{value:.1f}" for value in (full["before"], full["after"], result["after"])]
-            lines.append([name, *values[:2], cell.numbers["without"].replace(",", ", "), values[2]])
+        if cell.numbers and (full := whole.get(place(cell))):
+            many = cell.corruption.replace("_", " ") if cell.images > FEW else "mean of 19 corruptions"
+            key = f"{cell.data}, {many}, {cell.images:,} images", changed(cell)
+            groups.setdefault(key, []).append((full["before"], full["after"], result["after"]))
+    lines = [["images", "unadapted", "soda-e", "changed", "is"]]
+    for (name, change), values in groups.items():
+        before, after, other = (f"{value:.1f}" for value in np.mean(values, axis=0))
+        lines.append([name, before, after, change, other])
     return markdown(lines) if len(lines) > 1 else NOTHING
+
+
+def place(cell: Cell) -> tuple[str, str, int]:
+    return cell.data, cell.corruption, cell.images
 
 
 def curve_lines(store: Store) -> economy_curve.Lines:
     known = [(cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store]
     complete = {line for line in (search_of(c) for c, _ in known) if places_of(line, known) == set(CURVE)}
-    return economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete] + chosen_rates(), search_of)
+    found = economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete] + chosen_rates(), search_of)
+    told = [(cell, as_if_told(result, cell.images)) for cell, result in chosen_rates()]
+    first = max((1 + r["curve"][0]["queries"] / c.images for c, r in told), default=0)  # not measured before
+    for name, points in economy_curve.lines(told, lambda _: f"soda, that rate told (mean of {len(told)})").items():
+        found[name] = {budget: value for budget, value in points.items() if budget >= first}
+    return found
 
 
 def places_of(line: str, results: Results) -> set[str]:
@@ -276,6 +292,13 @@ def places_of(line: str, results: Results) -> set[str]:
 def chosen_rates() -> Results:
     """The paper's SODA to its whole budget, at the rate chosen without labels: `soda-tta bench run yardstick`."""
     return [(cell, result) for cell, result in Store(YARDSTICK) if cell.method == "soda-auto"]
+
+
+def as_if_told(result: dict[str, Any], images: int) -> dict[str, Any]:
+    """The run at the rate it chose, had somebody told it: nothing is paid for choosing."""
+    step, rate = soda.queries_an_epoch, result["card"]["chosen_lr"]
+    points = [{**p, "queries": images * (1 + step * p["epoch"])} for p in result["curve"] if p["lr"] == rate]
+    return {**result, "curve": points, "queries_an_image": 1 + step * points[-1]["epoch"] + 1}
 
 
 def search_of(cell: Cell) -> str:
@@ -308,8 +331,12 @@ def yardstick(full: Results, some: Results) -> str:
 
 
 def label(cell: Cell) -> str:
-    changed = ", ".join(f"{name}={value}" for name, value in cell.numbers.items() if name not in ("lr", "epochs"))
-    return f"{cell.method} ({changed})" if changed else cell.method
+    return f"{cell.method} ({changed(cell)})" if changed(cell) else cell.method
+
+
+def changed(cell: Cell) -> str:
+    """The numbers a cell has of its own, as `--set` takes them."""
+    return ", ".join(f"{name}={value}" for name, value in cell.numbers.items() if name not in ("lr", "epochs"))
 
 
 if __name__ == "__main__":

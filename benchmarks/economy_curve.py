@@ -32,7 +32,7 @@ def lines(results: Results, label: Callable[[Cell], str]) -> Lines:
             continue
         if own[0][0].curve:
             longest = max(result["queries_an_image"] for _, result in own)
-            reached = [b for b in BUDGETS if b <= longest * 1.05]
+            reached = [b for b in BUDGETS if b <= longest * 1.1]  # the next step would exceed it
             found[name] = {b: float(np.mean([within(cell, result, b) for cell, result in own])) for b in reached}
         else:
             found[name] = {2: float(np.mean([result["before"] for _, result in own]))}  # too little to search by
