@@ -156,7 +156,8 @@ class Search:
         self.image_bytes = 4 * 3 * height * width
         most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // (self.image_bytes * (1 + len(MIXED)))))
         self.places = np.sort(free[:most])
-        self.prepared = self.adaptor.prepare(given.images[self.places])
+        tried = numbers.moves().any(axis=0)[: len(MIXED)]  # a family left alone is not made ready either
+        self.prepared = self.adaptor.prepare(given.images[self.places], tuple(tried.tolist()))
         self.spent = self.told = self.rounds = 0
         # answers at the current parameters, for the images that have been asked there
         self.at = np.zeros(self.adaptor.parameters.size)
