@@ -156,8 +156,8 @@ class Search:
         self.image_bytes = 4 * 3 * height * width
         most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // (self.image_bytes * (1 + len(MIXED)))))
         self.places = np.sort(free[:most])
-        tried = numbers.moves().any(axis=0)[: len(MIXED)]  # a family left alone is not made ready either
-        self.prepared = self.adaptor.prepare(given.images[self.places], tuple(tried.tolist()))
+        tried = tuple(bool(column.any()) for column in numbers.moves().T[: len(MIXED)])
+        self.prepared = self.adaptor.prepare(given.images[self.places], tried)  # not what is left alone
         self.spent = self.told = self.rounds = 0
         # answers at the current parameters, for the images that have been asked there
         self.at = np.zeros(self.adaptor.parameters.size)
