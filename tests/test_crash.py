@@ -396,3 +396,35 @@ def test_ledger_refuses_rather_than_overspends_when_the_plan_is_wrong(images, mo
 
 
 assert os.name == "posix" and resource.RLIMIT_FSIZE  # these tests speak to a POSIX kernel
+
+
+def test_a_file_torn_by_a_kill_does_not_stay(images, model, tmp_path) -> None:
+    relay = Relay()
+    relay.target = DyingModel(model, 60)
+    with pytest.raises(BoxError, match="gone"):
+        adapt(images, relay, out=tmp_path / "run", **FAST)
+    (tmp_path / "run" / ".history.jsonl.123.tmp").write_text("{")
+    relay.target = model
+    adapt(images, relay, out=tmp_path / "run", resume=True, **FAST)
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+@pytest.mark.parametrize("budget", [None, 20])
+@pytest.mark.parametrize("after", [60, 200, 500])
+def test_a_stream_that_dies_halfway_pays_nothing_twice(images, model, tmp_path, after: int, budget) -> None:
+    numbers = {"arrival": 16, "epochs": 2, "width": 4, "tau": 0.5, "queue": 12}
+    relay = Relay()
+    relay.target = model
+    whole = adapt(images, relay, "soda-o", budget, out=tmp_path / "whole", **numbers)
+    relay.target = DyingModel(model, after)
+    with pytest.raises(BoxError, match="gone"):
+        adapt(images, relay, "soda-o", budget, out=tmp_path / "run", **numbers)
+    relay.target = model
+    resumed = adapt(images, relay, "soda-o", budget, out=tmp_path / "run", resume=True, **numbers)
+    if budget is None:
+        np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
+        assert whole.ledger.queries == resumed.ledger.queries
+    else:  # the dead request is lost to the budget, no other
+        assert resumed.ledger.total <= budget * len(images)
+        assert sum(resumed.ledger.queries.values()) >= sum(whole.ledger.queries.values()) - 3 * resumed.ledger.lost
+    assert resumed.ledger.lost <= 6 * 28  # one question: a batch and the queue, at every candidate

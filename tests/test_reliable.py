@@ -25,14 +25,24 @@ def test_misaligned_labels_are_those_of_the_reliable_images_class_by_class() -> 
     answers = rows((1, 0.9), (0, 0.6), (0, 0.95), (1, 0.85), (1, 0.7), (0, 0.99))
     aligned, misaligned = (Reliable(tau=0.8, rho=0.0, aligned=each)(answers) for each in (True, False))
     assert aligned.labels.tolist() == [1, 0, 0, 1, 1, 0]
-    assert misaligned.labels.tolist() == [0, 0, 0, 1, 1, 1]  # images 1 and 4 are not reliable and keep theirs
+    everything = np.arange(6)
+    assert aligned.of(everything)[0].tolist() == [1, 0, 0, 1, 1, 0]
+    assert misaligned.of(everything)[0].tolist() == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]  # images 1 and 4 keep theirs: not reliable
+    assert misaligned.of(np.array([0, 2]))[0].tolist() == [0, 1]  # in another batch the same images get others
     assert misaligned.reliable.tolist() == aligned.reliable.tolist() == [True, False, True, True, False, True]
 
 
 def test_about_a_tenth_of_misaligned_labels_are_right_by_chance() -> None:
     answers = np.random.default_rng(0).dirichlet(np.full(10, 0.05), 5000)
     aligned, misaligned = (Reliable(tau=0.9, rho=0.5, aligned=each)(answers) for each in (True, False))
-    right = (aligned.labels == misaligned.labels)[aligned.reliable].mean()
+    right = (aligned.labels == misaligned.of(np.arange(5000))[0])[aligned.reliable].mean()
     assert 0.05 < right < 0.2  # the released code: about 13 %
 
 

@@ -69,7 +69,9 @@ def adapt(
         return finished
     if folder:
         (folder / WORKING).mkdir(exist_ok=True)
-    ledger = Ledger(plan.limit, folder / WORKING / "ledger.txt" if folder else None)
+    # what is lost in a kill was paid to somebody else, but for passes through a model of our own
+    book = folder / WORKING / "ledger.txt" if folder and recipe.needs == "probabilities" else None
+    ledger = Ledger(plan.limit, book)
     tell(Planned(plan, ledger))
 
     def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None, known: Array | None = None) -> Array:

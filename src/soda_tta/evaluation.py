@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.box import Box, Ledger
+from soda_tta.box import Box, Ledger, Transcript, asking, left_to_spend
 from soda_tta.data import Images
 from soda_tta.objectives import Loss, Objective, perturbation_norm
 from soda_tta.reliable import Selection
@@ -30,10 +30,17 @@ class Task:
     batch: int
     seed: int
     reserve: int  # queries that must be left for the final answer
+    transcript: Transcript | None = None  # answers that survive a kill, where nothing else keeps them
+
+    def asking(self, purpose: str) -> Box:
+        return asking(self.box, self.ledger, purpose, self.transcript)
+
+    @property
+    def left(self) -> int | None:
+        return left_to_spend(self.ledger, self.transcript)
 
     def loss(self, probabilities: Array, indices: Array, norm: float) -> Loss:
-        labels, reliable = self.selection.labels[indices], self.selection.reliable[indices]
-        loss = self.objective(probabilities, labels, reliable)
+        loss = self.objective(probabilities, *self.selection.of(indices))
         return loss._replace(value=loss.value + self.objective.beta * norm) if self.objective.beta else loss
 
 
@@ -71,8 +78,8 @@ def changes_by_groups(
     base = adaptor.candidates(images, points[:1], noise)[0]
     rows = box(np.concatenate([base, *shifted]))
     before, after = rows[: len(images)], rows[len(images) :]
-    labels, reliable = task.selection.labels[indices], task.selection.reliable[indices]
-    each = (task.objective.slope(before, labels, reliable) * (np.asarray(after, np.float64) - before)).sum(axis=1)
+    slope = task.objective.slope(before, *task.selection.of(indices))
+    each = (slope * (np.asarray(after, np.float64) - before)).sum(axis=1)
     return task.loss(before, indices, 0.0), [float(each[group].sum()) for group in groups]
 
 
@@ -97,10 +104,9 @@ def loss_and_gradient(
         norm = torch.linalg.matrix_norm((adapted - part) / adaptor.DEVIATION, ord=1).mean()
         norms.append(norm * (len(part) / len(images)))
     rows = np.concatenate([part.detach().numpy() for part in answers])
-    labels, reliable = task.selection.labels[indices], task.selection.reliable[indices]
-    slopes = np.split(task.objective.slope(rows, labels, reliable), starts[1:])
+    slopes = np.split(task.objective.slope(rows, *task.selection.of(indices)), starts[1:])
     beta = torch.tensor(float(task.objective.beta))
     for part, norm, slope in zip(answers, norms, slopes, strict=True):
-        torch.autograd.backward([part, norm], [torch.from_numpy(slope).to(part.dtype), beta])
+        torch.autograd.backward([part, norm], [torch.from_numpy(slope).to(part.dtype), beta], inputs=[point])
     assert point.grad is not None
     return task.loss(rows, indices, sum(float(norm.detach()) for norm in norms)), point.grad.numpy()

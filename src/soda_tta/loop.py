@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.box import Box, Metered
+from soda_tta.box import Box
 from soda_tta.evaluation import Task, changes_by_groups, loss_and_gradient, losses_of_candidates
 from soda_tta.events import Step
 from soda_tta.journal import Journal, read_checkpoint, write_checkpoint
@@ -43,7 +43,7 @@ class Training:
 
     def advance(self, epochs: int, purpose: str) -> Iterator[Step]:
         """Learn until so many epochs are complete, or until the next step would touch the reserve."""
-        box = Metered(self.task.box, self.task.ledger, purpose)
+        box = self.task.asking(purpose)
         while self.epoch < epochs:
             batches = self._batches()
             for number, indices in enumerate(batches[self._steps_done() :], start=self._steps_done() + 1):
@@ -61,7 +61,7 @@ class Training:
         return [order[start : start + batch] for start in range(0, count, batch)]
 
     def _affordable(self, images: int) -> bool:
-        left = self.task.ledger.left
+        left = self.task.left
         return left is None or left - self.task.reserve >= images * self.search.numbers.candidates
 
     def _step(self, number: int, of: int, indices: Array, box: Box, purpose: str) -> Step:

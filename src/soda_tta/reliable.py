@@ -18,14 +18,22 @@ class Selection:
 
     labels: Array
     reliable: Array
+    aligned: bool = True
+
+    def of(self, indices: Array) -> tuple[Array, Array]:
+        """The labels of some images, and which of them are trusted."""
+        labels, reliable = self.labels[indices], self.reliable[indices]
+        if not self.aligned:
+            labels[reliable] = np.sort(labels[reliable])
+        return labels, reliable
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reliable:
     """Trust a pseudo-label above confidence `tau` that is among the floor((1 - rho) n / C) surest of its class.
 
-    `aligned=False` repeats a slip of the released code, to measure what it costs: the trusted labels come class by
-    class beside images in their own order, so that few images keep their own label.
+    `aligned=False` repeats a slip of the released code, to measure what it costs: in every batch the trusted labels
+    come class by class beside images in their own order, so that few images have their own label.
     """
 
     tau: float = 0.9
@@ -45,9 +53,7 @@ class Reliable:
             candidates = np.flatnonzero((labels == label) & (confidence > self.tau))
             surest = np.argsort(-confidence[candidates], kind="stable")[:most]  # ties: the earlier image
             reliable[candidates[surest]] = True
-        if not self.aligned:
-            labels[reliable] = np.sort(labels[reliable])
-        return Selection(labels, reliable)
+        return Selection(labels, reliable, self.aligned)
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Queue:
     images: Array = field(default_factory=lambda: np.zeros((0, 3, 0, 0), np.float32))
     labels: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     confidences: Array = field(default_factory=lambda: np.zeros(0))
+    taken: Array = field(default_factory=lambda: np.zeros(0, bool))  # which of the images pushed last are in it
 
     def __post_init__(self) -> None:
         if self.size < 0:
@@ -92,4 +99,6 @@ class Queue:
             places = np.flatnonzero(labels == label)[::-1]
             surest = np.argsort(-confidences[places], kind="stable")[: self.size // classes]
             kept[places[surest]] = True
-        return Queue(self.size, pool[kept], labels[kept], confidences[kept])
+        taken = sure.copy()
+        taken[sure] = kept[len(self) :]
+        return Queue(self.size, pool[kept], labels[kept], confidences[kept], taken)

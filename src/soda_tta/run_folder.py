@@ -25,6 +25,8 @@ def prepare_folder(folder: Path, card: dict[str, Any], resume: bool) -> Path:
         if differs:
             what = "; ".join(f"{name}: {_difference(old.get(name), card[name])}" for name in differs)
             raise RunError(f"{folder} holds another run ({what}); choose another --out.")
+        for torn in folder.glob(".*.tmp"):  # a kill came while a file was being written
+            torn.unlink(missing_ok=True)
         return folder
     # without a card nothing was asked yet: a process killed that early leaves at most a temporary file behind
     if folder.exists() and not (folder.is_dir() and all(path.match(".run.json.*.tmp") for path in folder.iterdir())):

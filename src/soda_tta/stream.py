@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from soda_tta._version import __version__
 from soda_tta.adaptors import Adaptor
 from soda_tta.atomic import write_bytes
-from soda_tta.box import Ledger, Metered, load_box
+from soda_tta.box import Box, Ledger, Transcript, asking, left_to_spend, load_box
 from soda_tta.data import open_images
 from soda_tta.errors import BudgetError, ImageError, RecipeError, RunError
 from soda_tta.evaluation import Task
@@ -67,6 +67,7 @@ class Stream:
         self.queue, self.ledger = Queue(self.recipe.queue), Ledger()
         self.images = self.batches = 0  # arrived so far
         self.prepaid = 0  # first looks in the ledger at images that have not arrived
+        self.transcript: Transcript | None = None  # of a run that goes on after a kill
 
     def __call__(self, images: Any) -> Array:
         """The probabilities of each image of the next batch, in order: an array, or anything `adapt` takes."""
@@ -92,39 +93,43 @@ class Stream:
         return answers
 
     def _look_learn_answer(self, images: Array, before: Array | None) -> Array:
-        left, count = self.ledger.left, len(images)
+        left, count = self._left(), len(images)
         if before is None:
             if self.search.count and left is not None and left < 2 * count:
                 return self._adapted(images)  # only one query is affordable: what was learned answers better
-            before = Metered(self.box, self.ledger, "select")(images)
+            before = self._asking("select")(images)
         self.queue = self.queue.push(images, before, self.recipe.recipe.reliable.tau)
         self._learn(images, before)
-        left = self.ledger.left
+        left = self._left()
         if not self.search.count or (left is not None and left < count):
             return before  # an untrained network only adds noise
         return self._adapted(images)
 
     def _learn(self, images: Array, before: Array) -> None:
-        """Mutual information of the images that are not sure, cross-entropy of the queue."""
-        recipe = self.recipe.recipe
-        unsure = before.max(axis=1) <= recipe.reliable.tau
-        union = np.concatenate([images[unsure], self.queue.images])
-        if not len(union):
-            return
+        """Mutual information of the images that are not in the queue, cross-entropy of those that are."""
+        recipe, rest = self.recipe.recipe, ~self.queue.taken
+        union = np.concatenate([images[rest], self.queue.images])
         selection = Selection(
-            np.concatenate([before[unsure].argmax(axis=1), self.queue.labels]),
-            np.arange(len(union)) >= unsure.sum(),
+            np.concatenate([before[rest].argmax(axis=1), self.queue.labels]),
+            np.arange(len(union)) >= rest.sum(),
         )
         seed = int(np.random.default_rng([self.seed, ARRIVAL, self.batches]).integers(2**63 - 1))
         source, reserve = open_images(union), len(images)
-        task = Task(source, self.box, self.ledger, selection, recipe.objective, recipe.batch, seed, reserve)
+        numbers = recipe.objective, recipe.batch, seed, reserve
+        task = Task(source, self.box, self.ledger, selection, *numbers, self.transcript)
         for step in Training(task, self.adaptor, self.search).advance(recipe.epochs, "probe"):
             if self.listener is not None:
                 self.listener(replace(step, epoch=self.batches * recipe.epochs + step.epoch))
 
     def _adapted(self, images: Array) -> Array:
         self.adaptor.parameters = self.search.theta.astype(np.float32)
-        return Metered(self.box, self.ledger, "evaluate")(self.adaptor(images))
+        return self._asking("evaluate")(self.adaptor(images))
+
+    def _asking(self, purpose: str) -> Box:
+        return asking(self.box, self.ledger, purpose, self.transcript)
+
+    def _left(self) -> int | None:
+        return left_to_spend(self.ledger, self.transcript)
 
     def __repr__(self) -> str:
         return f"Stream({self.box!r}, {self.recipe.name!r}, seed={self.seed}, budget={self.budget})"

@@ -12,6 +12,7 @@ from soda_tta.recipes import methods
 
 PAIR = ("gaussian_noise", "contrast")  # where time is short, ablations are shown on one noise and one tone corruption
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
+PAPER_EPOCHS = 150
 CHOSEN = {"soda", "soda-fo", "da-pl", "da-direct"}  # recipes whose lr can be chosen without labels
 
 
@@ -34,7 +35,15 @@ class Scale:
     def numbers(self, method: str, data: str = "cifar10", **more: Any) -> dict[str, Any]:
         """What to change in a method for this scale and this data set; `more` goes first."""
         known = methods()[method].numbers()
-        changes: dict[str, Any] = {"epochs": self.epochs} if known["epochs"] > 10 else {}
+        changes: dict[str, Any] = {
+            stage: max(1, self.epochs * known[stage] // PAPER_EPOCHS)
+            for stage in ("epochs", "finetune_epochs")
+            if known.get(stage, 0) > 10  # fewer are not counted in the paper's epochs
+        }
+        if data == "cifar100" and "directions" in known:
+            changes["q"] = 10  # "for all methods using ZOO"
+        if data == "imagenet" and "tau" in known:
+            changes["tau"] = 0.1
         if not self.own_lr and method in CHOSEN:
             changes["lr"] = "auto"
         if not self.own_lr and (fewer := self.fewer_steps(method)):
@@ -46,7 +55,7 @@ class Scale:
         if method == "da-zoo-input":
             return PAPER_STEPS / (self.epochs * math.ceil(self.images / 256))
         if method == "da-pgd":  # an image moves once an epoch
-            return 150 / self.epochs
+            return PAPER_EPOCHS / self.epochs
         if method == "soda-o":  # an adaptor moves with every batch that arrives
             return math.ceil(10_000 / 128) / math.ceil(self.images / 128)
         return None
@@ -60,9 +69,6 @@ SCALES = {
 
 # The paper's numbers that belong to a data set and not to the method.
 OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
-    ("cifar100", "soda"): {"q": 10},
     ("cifar100", "soda-r"): {"beta": 0.01},
-    ("imagenet", "soda"): {"tau": 0.1},
-    ("imagenet", "soda-r"): {"tau": 0.1, "blocks": 1, "pairs": 1},
-    ("imagenet", "ma-so"): {"tau": 0.1},
+    ("imagenet", "soda-r"): {"blocks": 1, "pairs": 1},
 }

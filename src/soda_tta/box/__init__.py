@@ -10,7 +10,7 @@ from soda_tta.box.onnx_runtime import OnnxBox
 from soda_tta.box.open_inference import OpenInferenceBox
 from soda_tta.box.python import CallableBox
 from soda_tta.box.quantised import Quantised
-from soda_tta.box.recorded import Recorded, Transcript
+from soda_tta.box.recorded import Recorded, Transcript, asking, left_to_spend
 from soda_tta.box.retrying import Retrying
 from soda_tta.box.torch_module import ModuleBox
 
@@ -30,5 +30,7 @@ __all__ = [
     "Retrying",
     "Transcript",
     "Wrapper",
+    "asking",
+    "left_to_spend",
     "load_box",
 ]

@@ -46,7 +46,7 @@ class Ledger:
     def recover(self, queries: int, purpose: str) -> None:
         """Queries an earlier process paid and whose answers are kept: no longer lost, and not spent again."""
         with self._lock:
-            self.lost -= queries
+            self.lost = max(0, self.lost - queries)  # without a book nothing is known to be lost
             self.queries[purpose] = self.queries.get(purpose, 0) + queries
 
     @property

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from soda_tta.atomic import append_bytes
-from soda_tta.box.box import Wrapper
+from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Array
-from soda_tta.box.metered import Metered
+from soda_tta.box.metered import Ledger, Metered
 
 HEADER = struct.Struct("<16sII")  # digest of the question, rows, classes
 
@@ -51,6 +51,17 @@ class Transcript:
         entry = HEADER.pack(digest, *answer.shape) + answer.astype("<f4").tobytes()
         append_bytes(self.path, entry)
         self.whole, self.place = b"", 0  # nothing is left to tell
+
+
+def asking(box: Box, ledger: Ledger, purpose: str, transcript: Transcript | None = None) -> Box:
+    """The box for one purpose: metered, and with a transcript told again what was paid before a kill."""
+    metered = Metered(box, ledger, purpose)
+    return metered if transcript is None else Recorded(metered, transcript)
+
+
+def left_to_spend(ledger: Ledger, transcript: Transcript | None) -> int | None:
+    """Queries within the limit; what a transcript will tell again only seems to be lost."""
+    return ledger.left if ledger.left is None or transcript is None else ledger.left + transcript.untold()
 
 
 class Recorded(Wrapper):

@@ -9,7 +9,7 @@ import numpy as np
 
 from soda_tta.adaptors import Bank, BankAdaptor
 from soda_tta.adaptors.parts import MIXED, moves, units
-from soda_tta.box import Box
+from soda_tta.box import Box, left_to_spend
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.objectives import information_of_each, mutual_information
@@ -232,9 +232,8 @@ class Search:
         return self.places[list(self.rows)], np.array(list(self.rows.values()))
 
     def affordable(self, queries: int) -> bool:
-        left, transcript = self.given.ledger.left, self.given.transcript
+        left = left_to_spend(self.given.ledger, self.given.transcript)
         reserve = len(self.given.images) + 2 * self.sizes.judged
-        reserve -= transcript.untold() if transcript else 0  # after a kill these seem lost, and are not
         return self.spent + queries <= self.sizes.probe and (left is None or left - reserve >= queries)
 
     def ask(self, thetas: Array, indices: Array) -> Array:

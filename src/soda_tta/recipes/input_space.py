@@ -73,7 +73,7 @@ class InputSpace(Procedure):
             order = np.random.default_rng([given.seed, ORDER, epoch]).permutation(count)
             batches = [order[place] for place in in_order(count, self.batch)]
             for number, indices in enumerate(batches, start=1):
-                trust = selection.labels[indices], selection.reliable[indices]
+                trust = selection.of(indices)
                 seed = (given.seed, DIRECTIONS, steps := steps + 1)
                 losses, gradient = self.estimate(box, moved.adapted(indices), objective, trust, seed)
                 moved.move(indices, gradient)

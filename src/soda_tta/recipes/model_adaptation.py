@@ -49,9 +49,8 @@ class ModelAdaptation(Procedure):
             for number, indices in enumerate(batches, start=1):
                 given.ledger.spend(len(indices), "probe")
                 rows = box.differentiable(torch.from_numpy(given.images[indices]))
-                plain, labels = rows.detach().numpy(), selection.labels[indices]
-                loss = objective(plain, labels, selection.reliable[indices])
-                slope = objective.slope(plain, labels, selection.reliable[indices])
+                plain, trusted = rows.detach().numpy(), selection.of(indices)
+                loss, slope = objective(plain, *trusted), objective.slope(plain, *trusted)
                 optimiser.zero_grad()
                 rows.backward(torch.from_numpy(slope).to(rows.dtype))
                 optimiser.step()

@@ -139,7 +139,7 @@ class OfficeHome(Procedure):
         theta = torch.tensor(search.ask()[0], dtype=torch.float32, requires_grad=True)
         rows = box.differentiable(batch.mix(adaptor.differentiable(torch.from_numpy(batch.images), theta)))
         loss, slope = self.loss(rows.detach().numpy(), batch)
-        rows.backward(torch.from_numpy(slope).to(rows.dtype))
+        rows.backward(torch.from_numpy(slope).to(rows.dtype), inputs=[theta])
         assert theta.grad is not None
         search.tell(theta.grad.numpy())
         return [loss]

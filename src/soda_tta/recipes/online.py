@@ -69,7 +69,7 @@ class Online(Procedure):
 
         count, limit = len(given.images), given.ledger.limit
         stream = Stream(given.box, self, given.seed, None if limit is None else limit / count, listener=given.tell)
-        stream.ledger = given.ledger
+        stream.ledger, stream.transcript = given.ledger, given.transcript
         answers = []
         for place in in_order(count, self.arrival):
             stream.prepaid = count - place.stop  # the first look at what has not arrived yet

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from soda_tta.adaptors import Adaptor, Identity
-from soda_tta.box import Box, Ledger, Metered, ModuleBox, Recorded, Transcript
+from soda_tta.box import Box, Ledger, ModuleBox, Transcript, asking
 from soda_tta.data import Images
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
@@ -35,8 +35,7 @@ class Given:
 
     def asking(self, purpose: str) -> Box:
         """The box for one purpose: metered, and after a kill told again what was paid."""
-        box = Metered(self.box, self.ledger, purpose)
-        return Recorded(box, self.transcript) if self.transcript else box
+        return asking(self.box, self.ledger, purpose, self.transcript)
 
 
 @dataclass(frozen=True)
