@@ -277,10 +277,10 @@ def place(cell: Cell) -> tuple[str, str, int]:
 def curve_lines(store: Store) -> economy_curve.Lines:
     known = [(cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store]
     complete = {line for line in (search_of(c) for c, _ in known) if places_of(line, known) == set(CURVE)}
-    found = economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete] + chosen_rates(), search_of)
+    found = economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete], search_of)
     told = [(cell, as_if_told(result, cell.images)) for cell, result in chosen_rates()]
     first = max((1 + r["curve"][0]["queries"] / c.images for c, r in told), default=0)  # not measured before
-    for name, points in economy_curve.lines(told, lambda _: f"soda, that rate told (mean of {len(told)})").items():
+    for name, points in economy_curve.lines(told, lambda _: f"soda, its rate told (mean of {len(told)})").items():
         found[name] = {budget: value for budget, value in points.items() if budget >= first}
     return found
 
@@ -303,8 +303,6 @@ def as_if_told(result: dict[str, Any], images: int) -> dict[str, Any]:
 
 def search_of(cell: Cell) -> str:
     """The line of the figure that a cell belongs to."""
-    if cell.method == "soda-auto":
-        return f"soda, rate chosen (mean of {len(chosen_rates())})"
     named = next((name for name, numbers in SEARCHES.items() if numbers == cell.numbers), None)
     return cell.method if named in (None, cell.method) else f"{cell.method}, {named}"
 

@@ -45,15 +45,15 @@ def test_every_grid_but_the_taste_of_one_is_on_the_page_and_its_rows_are_cells_o
 
 def test_a_table_its_verdicts_and_what_is_missing(reproduction, tmp_path) -> None:
     store = Store(tmp_path / "queries")
-    for q, noise, contrast in ((2, 40.0, 60.0), (5, 40.5, 60.5), (20, 44.0, 64.0)):
+    for q, noise, contrast in ((2, 40.0, 60.0), (5, 40.5, 60.5), (20, 46.0, 66.0)):
         for corruption, after in (("gaussian_noise", noise), ("contrast", contrast)):
             store.add(Cell(method="soda", corruption=corruption, numbers={"q": q}), result(after))
     (queries,) = (each for each in reproduction.EXPERIMENTS if each.grid == "queries")
     text = reproduction.experiment_text(queries, store)
     assert "| before | 20.0 | 20.0 | 20.0 | 1 |  |" in text
     assert "| soda, q 2 | 40.0 | 60.0 | 50.0 | 182 | 82.43 |" in text
-    assert "nearly as good as five: **comes out** (soda, q 5 50.5, soda, q 2 50.0)" in text
-    assert "nothing over five: **does not come out** (soda, q 20 54.0, soda, q 5 50.5)" in text
+    assert "nearly as good as five: **no difference above 3.7 points** (soda, q 5 50.5, soda, q 2 50.0)" in text
+    assert "nothing over five: **differs** (soda, q 20 56.0, soda, q 5 50.5)" in text
     assert "better than any of them: not measured yet" in text
     assert "6 cells, 1 seed. cifar10, cifar10_resnet20, severity 5, 500 images." in text
 
@@ -69,10 +69,10 @@ def test_the_mean_is_over_the_corruptions_all_rows_have(reproduction, tmp_path) 
 
 def test_an_order_is_undecided_below_two_standard_errors(reproduction) -> None:
     claim, least = reproduction.Claim("a beats b", "a", "b"), reproduction.margin(1000)
-    assert least == pytest.approx(2.0)  # a tenth of 1,000 answers differ: 10 of them more or less is one deviation
-    assert "**undecided**" in reproduction.verdict(claim, {"a": 51.9, "b": 50.0}, least)
-    assert "**comes out**" in reproduction.verdict(claim, {"a": 52.1, "b": 50.0}, least)
-    assert "**does not come out**" in reproduction.verdict(claim, {"a": 47.9, "b": 50.0}, least)
+    assert least == pytest.approx(3.74, abs=0.01)  # 350 of 1,000 answers differ: 18.7 more or less is one deviation
+    assert "**undecided**" in reproduction.verdict(claim, {"a": 53.6, "b": 50.0}, least)
+    assert "**comes out**" in reproduction.verdict(claim, {"a": 53.9, "b": 50.0}, least)
+    assert "**does not come out**" in reproduction.verdict(claim, {"a": 46.1, "b": 50.0}, least)
 
 
 def test_a_store_that_is_absent_is_said_to_be(reproduction, tmp_path) -> None:

@@ -14,6 +14,7 @@ from soda_tta import zoo
 from soda_tta.atomic import append_bytes
 from soda_tta.bench import Cell, Store, run_cell
 from soda_tta.bench.cell import Curve
+from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.run_folder import WORKING
 
@@ -127,3 +128,46 @@ def test_requests_lost_in_a_kill_do_not_spoil_a_cell_with_a_budget(tmp_path, mon
         again = run_cell(cell, tmp_path / "cell")
     for fact in ("after", "queries", "queries_an_image"):
         assert again[fact] == undisturbed[fact]
+
+
+OWN = """
+from soda_tta.recipes import Procedure, methods
+slower = methods()["soda"].but(q=2, lr=0.01).renamed("slower", "Two directions, small steps.")
+class Sharper(Procedure):
+    def answer(self, given):
+        return given.before**2 / (given.before**2).sum(axis=1, keepdims=True)
+sharper = Sharper(name="sharper", summary="Sharpened answers.", needs="probabilities")
+"""
+
+
+def test_methods_of_ones_own_are_compared_under_one_budget(tmp_path) -> None:
+    (tmp_path / "mine.py").write_text(OWN)
+    methods = '["deployed", "mine:slower", "mine:sharper"]'
+    (tmp_path / "grid.toml").write_text(f"[[cells]]\nmethod = {methods}\nimages = 32\nbudget = 10\n")
+    bench(tmp_path, "run", "grid.toml", "--out", "store", "--json")
+    results = {cell.method: result for cell, result in Store(tmp_path / "store")}
+    assert results["deployed"]["after"] == results["mine:sharper"]["after"]  # the order of the classes is the same
+    assert 2 < results["mine:slower"]["queries_an_image"] <= 10
+    assert "mine:sharper" in bench(tmp_path, "table", "store")
+
+
+def test_a_model_for_other_classes_and_images_that_are_not_there_are_refused() -> None:
+    with pytest.raises(RecipeError, match="10 classes apart and the labels of cifar100"):
+        run_cell(Cell(method="deployed", data="cifar100", images=64))
+    with pytest.raises(RecipeError, match="10,000 images and the cell asks for 20,000"):
+        run_cell(Cell(method="deployed", images=20_000))
+
+
+def test_an_interrupted_grid_stops_at_once_and_two_at_a_time_are_refused(tmp_path) -> None:
+    (tmp_path / "grid.toml").write_text('[[cells]]\nmethod = "soda"\nimages = 256\nseed = [0, 1, 2]\n')  # minutes each
+    command = [*BENCH, "run", "grid.toml", "--out", "store"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    working, deadline = tmp_path / "store" / "working", time.monotonic() + 120
+    while not list(working.glob("*/working/*/history.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    second = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert second.returncode == 2 and "another process is running cells into store" in second.stderr
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    wait_until_gone(tmp_path)
+    assert len(list(working.iterdir())) == 1  # no other cell was begun

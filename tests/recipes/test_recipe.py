@@ -61,3 +61,15 @@ def test_unknown_names_and_impossible_values_are_refused(wrong) -> None:
 def test_an_unknown_method_is_refused_with_the_list_of_those_there_are() -> None:
     with pytest.raises(RecipeError, match="deployed, soda-e, soda, soda-auto"):
         find_method("sodda")
+
+
+def test_methods_of_ones_own_by_module_and_name() -> None:
+    assert find_method("soda_tta.recipes.soda:soda") is methods()["soda"]
+    for place, told in (("nowhere:mine", "nowhere"), ("math:mine", "mine"), ("math:pi", "is float"), (":", "Empty")):
+        with pytest.raises(RecipeError, match=told):
+            find_method(place)
+
+
+def test_per_image_directions_refuse_a_norm_they_would_ignore() -> None:
+    with pytest.raises(RecipeError, match="leave beta at 0"):
+        methods()["soda"].but(search="per-image", beta=0.1)

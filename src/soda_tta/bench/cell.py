@@ -104,6 +104,7 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     """Run a cell and measure it. With `working`, a killed cell continues where it was."""
     images = cell_images(cell)
     assert images.labels is not None
+    check_fit(cell, images, images.labels)
     began = time.perf_counter()
     try:
         run, curve = start_cell(cell, images, working)
@@ -126,6 +127,18 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         "curve": curve.points,
         "card": run.card,
     }
+
+
+def check_fit(cell: Cell, images: Dataset, labels: Array) -> None:
+    """Numbers that look like results and are none: of a model for other classes, of fewer images than are named."""
+    if len(labels) < cell.images:
+        raise RecipeError(f"{cell.data} has {len(labels):,} images and the cell asks for {cell.images:,}; set images.")
+    classes = cell.box()(images[slice(0, 1)]).shape[1]
+    if labels.max() >= classes:
+        raise RecipeError(
+            f"{cell.model} tells {classes:,} classes apart and the labels of {cell.data} go up to {labels.max():,}; "
+            "set model."
+        )
 
 
 def begin_again(cell: Cell, images: Dataset, working: Path, reason: str) -> tuple[Run, Curve]:

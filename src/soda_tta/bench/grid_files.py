@@ -10,7 +10,7 @@ from typing import Any
 
 from soda_tta.bench.cell import Cell
 from soda_tta.errors import RecipeError
-from soda_tta.recipes import Procedure, methods
+from soda_tta.recipes import Procedure, find_method
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -55,5 +55,8 @@ def combinations(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def learns(method: Any) -> bool:
-    known = methods().get(str(method))
-    return known is not None and not isinstance(known, Procedure) and known.epochs > 0
+    try:
+        known = find_method(str(method))
+    except RecipeError:
+        return False  # the cell says so
+    return not isinstance(known, Procedure) and known.epochs > 0

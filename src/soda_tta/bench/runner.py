@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,17 @@ def run_grid(
     """
     for cell in cells:
         cell.check()
-    take_finished(cells, store, reuse, report)
-    unique = {cell.key: cell for cell in cells if cell not in store}
-    working = store.folder / "working"
-    for cell, result in _results(list(unique.values()), working, jobs):
-        store.add(cell, result)
-        store.keep_adaptor(cell, working / cell.key / "adaptor.safetensors")
-        shutil.rmtree(working / cell.key, ignore_errors=True)
-        (working / cell.key).with_suffix(".curve").unlink(missing_ok=True)
-        if report:
-            report(cell, result)
+    with store.alone():
+        take_finished(cells, store, reuse, report)
+        unique = {cell.key: cell for cell in cells if cell not in store}
+        working = store.folder / "working"
+        for cell, result in _results(list(unique.values()), working, jobs):
+            store.add(cell, result)
+            store.keep_adaptor(cell, working / cell.key / "adaptor.safetensors")
+            shutil.rmtree(working / cell.key, ignore_errors=True)
+            (working / cell.key).with_suffix(".curve").unlink(missing_ok=True)
+            if report:
+                report(cell, result)
     return len(unique)
 
 
@@ -81,15 +83,24 @@ def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], r
 
 def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
     os.environ["OMP_NUM_THREADS"] = "1"  # two processes with two threads each would destroy one another
+    others = set(active_children())
     with ProcessPoolExecutor(
         max(1, jobs), mp_context=get_context("spawn"), initializer=_die_with, initargs=(os.getpid(),)
     ) as pool:
-        futures = {pool.submit(_work, cell, str(working / cell.key)): cell for cell in cells}
+        waiting = iter(cells)
+        running: dict[Future[dict[str, Any]], Cell] = {}
         try:
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+            while True:
+                # no more than the workers can begin at once: what waits in the pool would still be run after Ctrl-C
+                for cell in itertools.islice(waiting, max(1, jobs) - len(running)):
+                    running[pool.submit(_work, cell, str(working / cell.key))] = cell
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(future), future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:
+                worker.terminate()  # its cell goes on from its checkpoint another time
             raise
 
 

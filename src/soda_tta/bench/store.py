@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -63,6 +66,21 @@ class Store:
         entry = {"format": FORMAT, "key": cell.key, "cell": asdict(cell), "result": result}
         append_bytes(self.path, (json.dumps(entry) + "\n").encode())
         self.results[cell.key] = entry
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else runs a grid into this folder meanwhile; the lock ends with the process, however it ends."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise RunError(
+                f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
+            ) from None
+        finally:
+            os.close(place)
 
     def adaptor_path(self, cell: Cell) -> Path:
         """Where what a cell has learned is kept, for the figures that show it."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 from soda_tta.errors import RecipeError
 from soda_tta.recipes.batch_statistics import bn, tent
 from soda_tta.recipes.beta import beta
@@ -33,9 +36,27 @@ def methods() -> dict[str, Method]:
 
 
 def find_method(method: str | Method) -> Method:
-    """A method, or the one of that name."""
+    """A method, the one of that name, or one of the user's own as "module:name"."""
     if isinstance(method, Recipe | Procedure):
         return method
+    if ":" in method:
+        return _own_method(method)
     if method not in methods():
-        raise RecipeError(f"there is no method {method!r}; choose one of {', '.join(methods())}.")
+        raise RecipeError(
+            f"there is no method {method!r}; choose one of {', '.join(methods())}, or your own as module:name."
+        )
     return methods()[method]
+
+
+def _own_method(place: str) -> Method:
+    """A method of the user's: `mine:brighter` is `brighter` of mine.py here, or of an installed module."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a command does not look for modules in the current directory
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise RecipeError(f"the method {place!r} could not be loaded: {error}.") from error
+    if not isinstance(found, Recipe | Procedure):
+        raise RecipeError(f"{place!r} is {type(found).__name__}; a method is a Recipe or a Procedure.")
+    return found
