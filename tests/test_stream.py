@@ -12,7 +12,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 from soda_tta import adapt
-from soda_tta.box import CallableBox, Ledger, load_box
+from soda_tta.box import CallableBox, Ledger, Quantised, load_box
 from soda_tta.data import open_images
 from soda_tta.errors import BoxError, BudgetError, ImageError, RecipeError, RunError
 from soda_tta.events import Step
@@ -362,3 +362,8 @@ def test_streaming_under_a_limit_stays_below_it_all_along(box, model, images, bu
     assert model.asked == ledger.total <= ledger.limit == int(budget * 50)
     if budget == 9:
         assert ledger.queries["probe"] > 0
+
+
+def test_a_stream_before_a_model_that_rounds_says_what_drowns(box, images) -> None:
+    with pytest.warns(UserWarning, match="rounding noise; raise mu"):
+        Stream(Quantised(box), **SMALL)(images[:10])

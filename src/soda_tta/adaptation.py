@@ -23,9 +23,9 @@ from soda_tta.loop import Training
 from soda_tta.plan import KEPT, Plan, plan_run
 from soda_tta.recipes import Given, Method, Procedure, Recipe, find_method
 from soda_tta.recipes.soda import soda
+from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.run import FORMAT, Run, versions
 from soda_tta.run_folder import WORKING, finished_run, prepare_folder
-from soda_tta.search import MultiPoint
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
@@ -266,16 +266,8 @@ def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[
             f"the paper's learning rate belongs to {PAPER_STEPS:,} steps and this run makes {steps:,}: "
             "the adaptor may hardly move; try lr=auto (--set lr=auto)."
         )
-    if task.box.quantum and isinstance(recipe.search, MultiPoint):
-        probe = recipe.search.start(adaptor.parameters, recipe.step, task.seed).ask()[:2].astype(np.float32)
-        here, there = adaptor.candidates(task.images[slice(0, 16)], probe)
-        change = float(np.sqrt(np.mean((here - there) ** 2)))
-        if change < task.box.quantum:
-            found.append(
-                f"a probe moves pixels by {change * 255:.2g} of an 8-bit step and this model sees only whole steps of "
-                f"{task.box.quantum * 255:.2g}: its differences are rounding noise; raise mu (--set mu="
-                f"{recipe.search.mu * 2 * task.box.quantum / max(change, 1e-12):.1g})."
-            )
+    if told := drowned_probes(recipe, adaptor, task.images[slice(0, LOOKED_AT)], task.box, task.seed):
+        found.append(told)
     return found
 
 

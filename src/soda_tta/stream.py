@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from soda_tta.events import Step
 from soda_tta.loop import Training
 from soda_tta.recipes.online import Online, soda_o
 from soda_tta.reliable import Queue, Selection
+from soda_tta.rounding import drowned_probes
 
 Array = np.ndarray[Any, np.dtype[Any]]
 METHODS = {soda_o.name: soda_o}
@@ -79,6 +81,8 @@ class Stream:
         if len(self.queue) and images.shape[1:] != self.queue.images.shape[1:]:
             seen, now = ("x".join(map(str, stored.shape[:1:-1])) for stored in (self.queue.images, images))
             raise ImageError(f"these images are {now}, those of this stream were {seen}; resize them.")
+        if not self.images and (told := drowned_probes(self.recipe.recipe, self.adaptor, images, self.box, self.seed)):
+            warnings.warn(told, stacklevel=2)
         self.images += len(images)
         if self.budget is not None:
             self.ledger.limit = math.floor(self.budget * self.images + 1e-9) + self.prepaid

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from soda_tta.bench import Cell, Store
+from soda_tta.bench.figure_data import convergence, heat
 from soda_tta.bench.figures import SUFFIXES, draw_figure, figure_facts
 from soda_tta.errors import SodaError
 
@@ -88,3 +89,15 @@ def test_what_cannot_be_drawn_says_what_to_do(store, tmp_path, monkeypatch) -> N
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(SodaError, match=r"pip install 'soda-tta\[report\]'"):
         draw_figure(figure_facts(store, "points"), tmp_path / "figure.svg")
+
+
+def test_figures_tell_apart_what_differs(tmp_path) -> None:
+    store = Store(tmp_path / "store")
+    for severity, after in ((3, 84.0), (5, 56.0)):
+        cell = Cell(method="soda", severity=severity, curve=1, numbers={"tau": 0.1, "rho": 0.1, "alpha": 1.0})
+        points = [{"epoch": 1, "queries": 500, "loss": 0.0, "lr": 0.1, "accuracy": after}]
+        store.add(cell, {"before": 20.0, "after": after, "queries_an_image": 5, "curve": points, "card": {}})
+    names = list(convergence(store)["series"])
+    assert len(names) == 2 and all("severity=" in name for name in names)
+    with pytest.raises(SodaError, match="differ in severity"):
+        heat(store)

@@ -8,7 +8,7 @@ from typing import Any
 
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import label, make_table
+from soda_tta.bench.tables import label, make_table, what_varies
 from soda_tta.errors import SodaError
 
 Entry = tuple[Cell, dict[str, Any]]
@@ -17,13 +17,11 @@ Point = dict[str, float]
 
 def series_names(entries: list[Entry]) -> list[str]:
     """A name for every cell: only seeds share one."""
-    corruptions = {cell.corruption for cell, _ in entries}
-    sets = {cell.data for cell, _ in entries}
+    corruptions, varying = {cell.corruption for cell, _ in entries}, what_varies(entries)
     names = []
     for cell, _ in entries:
-        told = [label(cell, alike=[other for other, _ in entries if other.method == cell.method])]
-        told += [cell.corruption.replace("_", " ")] if len(corruptions) > 1 else []
-        names.append(", ".join(told + ([cell.data] if len(sets) > 1 else [])))
+        told = [label(cell, varying, [other for other, _ in entries if other.method == cell.method])]
+        names.append(", ".join(told + ([cell.corruption.replace("_", " ")] if len(corruptions) > 1 else [])))
     return names
 
 
@@ -73,6 +71,9 @@ def heat(store: Store) -> dict[str, Any]:
     """Accuracy by tau and rho, one map an alpha."""
     entries = [entry for entry in store if {"tau", "rho", "alpha"} <= entry[0].numbers.keys()]
     wanted(entries, "cells that vary tau, rho and alpha", "selection")
+    mixed = what_varies(entries) + [name for name in ("method", "corruption") if len(values_of(name, entries)) > 1]
+    if mixed:
+        raise SodaError(f"a map is of one experiment, and these cells differ in {', '.join(mixed)}; give a store each.")
     axes = {name: sorted({cell.numbers[name] for cell, _ in entries}) for name in ("alpha", "tau", "rho")}
     found: dict[tuple[float, ...], list[float]] = {}
     for cell, result in entries:
@@ -84,13 +85,18 @@ def heat(store: Store) -> dict[str, Any]:
     return {"tau": axes["tau"], "rho": axes["rho"], "accuracy": maps}  # by alpha, then rho, then tau
 
 
+def values_of(name: str, entries: Iterable[Entry]) -> set[Any]:
+    return {getattr(cell, name) for cell, _ in entries}
+
+
 def points(store: Store) -> dict[str, Any]:
     """Accuracy by the number of test images, before and after."""
     entries = [entry for entry in store if entry[0].method.startswith("soda")]
     wanted(entries if len({cell.images for cell, _ in entries}) > 1 else [], "cells that vary images", "points")
     series: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    varying = [name for name in what_varies(entries) if name != "images"]
     for cell, result in entries:
-        by = series.setdefault(f"{cell.method}, {cell.corruption.replace('_', ' ')}", {})
+        by = series.setdefault(f"{label(cell, varying)}, {cell.corruption.replace('_', ' ')}", {})
         by.setdefault(cell.images, []).append((result["before"], result["after"]))
     return {
         "series": {

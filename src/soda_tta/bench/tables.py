@@ -71,9 +71,7 @@ class Table:
 def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
     """Only seeds share a place: whatever else differs between cells goes into the names of their columns."""
     entries = list(results)
-    facts = {name: {str(getattr(cell, name)) for cell, _ in entries} for name in TOLD_APART}
-    varying = [name for name, values in facts.items() if len(values) > 1]
-    table = Table()
+    varying, table = what_varies(entries), Table()
     if "data" in varying and all(cell.corruption == CLEAN for cell, _ in entries):  # domains are the rows then
         table.heading = "data"
         varying.remove("data")
@@ -86,6 +84,12 @@ def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
 
 
 TOLD_APART = ("data", "model", "severity", "images", "budget")
+
+
+def what_varies(entries: Iterable[tuple[Cell, dict[str, Any]]]) -> list[str]:
+    """The facts in which these cells differ, beside the method, its numbers, the corruption and the seed."""
+    cells = [cell for cell, _ in entries]
+    return [name for name in TOLD_APART if len({str(getattr(cell, name)) for cell in cells}) > 1]
 
 
 def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -> str:

@@ -26,8 +26,8 @@ GIVEN_LR, RANDOM_LR = 1e-3, 1e-2  # 1e-3 presumes a trained backbone; a random o
 class Distillation(Procedure):
     """Teach a target network from the box's answers, then sharpen it on its own.
 
-    `module`: a torch module, or a function from the number of classes to one; it is copied, and all but its last
-    Linear layer becomes the backbone. Without it, `target` names a network with random weights.
+    `module`: a torch module, or a function from the number of classes to one, for images in [0, 1]; it is copied, and
+    all but its last Linear layer becomes the backbone. Without it, `target` names a network with random weights.
     `backbone_lr`: 1e-3 for a module given, 1e-2 for random weights, unless stated.
     """
 

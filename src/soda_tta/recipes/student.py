@@ -91,7 +91,8 @@ def tapped(module: nn.Module) -> tuple[nn.Module, Tap]:
 def build_students(how: Distillation, images: Images, classes: int, count: int) -> list[Student]:
     """Students on the same backbone; only their heads differ. The module given is copied, never trained itself."""
     module = target_module(how, classes).float().cpu().requires_grad_(True)
-    mean, std = channel_statistics(images)
+    # statistics of the images would be a first adaptation of a network that has its own
+    mean, std = channel_statistics(images) if how.module is None else (torch.zeros(3), torch.ones(3))
     students = [Student(copy.deepcopy(module), classes, mean, std) for _ in range(count)]
     check(students[0], torch.from_numpy(images[np.arange(1)]))
     return students
