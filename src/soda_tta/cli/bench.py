@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from soda_tta.cli.interrupt import stopped_like_ctrl_c
 from soda_tta.errors import SodaError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def run_cells(options: argparse.Namespace) -> int:
     reuse = [open_store(folder, Store) for place in options.reuse for folder in stores_under(place)]
     if options.dry_run:
         return print_missing(missing_of(cells, store, reuse), options.json)
-    with LiveTable(cells, store, quiet=options.json) as report:
+    with stopped_like_ctrl_c(), LiveTable(cells, store, quiet=options.json) as report:
         try:
             done = run_grid(cells, store, jobs=options.jobs, report=report, reuse=reuse)
         except KeyboardInterrupt:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from soda_tta.cli.interrupt import stopped_like_ctrl_c
 from soda_tta.cli.options import size
 
 EXAMPLES = """\
@@ -98,19 +96,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(f"{dataset.title}: {total:,} corrupted images in {seconds:.1f} s -> {options.out}")
     return 0
-
-
-@contextmanager
-def stopped_like_ctrl_c() -> Iterator[None]:
-    """A polite kill, as a batch system sends it, cleans up as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def chosen(text: str, what: str, known: Sequence[str]) -> list[str]:

@@ -1,9 +1,12 @@
-"""Ctrl-C, gently: the first asks the run to stop after its step, the second stops at once."""
+"""Ctrl-C and a polite kill. A run stops after its step, or at once if asked twice; other commands stop at once."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -34,3 +37,17 @@ class Interrupt:
             raise KeyboardInterrupt
         self.asked = True
         print("\nstopping after this step; once more to stop at once.", file=sys.stderr)
+
+
+@contextmanager
+def stopped_like_ctrl_c() -> Iterator[None]:
+    """A polite kill, as a batch system sends it, cleans up as Ctrl-C does; and so does Ctrl-C in the background."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
