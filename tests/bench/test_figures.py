@@ -7,6 +7,7 @@ import pytest
 from soda_tta.bench import Cell, Store
 from soda_tta.bench.figure_data import convergence, heat
 from soda_tta.bench.figures import SUFFIXES, draw_figure, figure_facts
+from soda_tta.bench.learned import find_cells
 from soda_tta.errors import SodaError
 
 
@@ -101,3 +102,10 @@ def test_figures_tell_apart_what_differs(tmp_path) -> None:
     assert len(names) == 2 and all("severity=" in name for name in names)
     with pytest.raises(SodaError, match="differ in severity"):
         heat(store)
+
+
+def test_what_was_learned_on_clean_images_comes_after_the_corruptions(tmp_path) -> None:
+    store = Store(tmp_path / "store")
+    for corruption in ("contrast", "clean", "fog"):
+        store.add(Cell(method="soda", corruption=corruption), {})
+    assert [cell.corruption for cell in find_cells(store, "soda")] == ["fog", "contrast", "clean"]

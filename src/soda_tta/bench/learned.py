@@ -26,7 +26,7 @@ def find_cells(store: Store, method: str, corruption: str | None = None) -> list
     if not found:
         where = f" on {corruption}" if corruption else ""
         raise SodaError(f"this store has no cell of {method}{where}; name another (--method, --corruption).")
-    return [found[name] for name in (*CORRUPTIONS, *found) if name in found][: len(found)]
+    return [found[name] for name in dict.fromkeys((*CORRUPTIONS, *found)) if name in found]
 
 
 def adaptor_of(store: Store, cell: Cell) -> Adaptor:
