@@ -140,3 +140,17 @@ def test_unknown_grids_and_scales_are_refused() -> None:
         find_grid("cifar")
     with pytest.raises(RecipeError, match="desk"):
         find_grid("cifar10", "huge")
+
+
+def test_numbers_of_a_data_set_go_to_every_method_that_has_them() -> None:
+    online = [cell for cell in find_grid("online-batch", "paper") if cell.data == "cifar100"]
+    assert online and all(cell.numbers["q"] == 10 for cell in online)
+    known = {cell.method: cell.numbers for cell in find_grid("cifar100")}
+    assert known["soda"]["q"] == 10 and known["deployed"] == {} and "q" not in known["soda-r"]
+    assert all(cell.numbers["tau"] == 0.1 for cell in find_grid("imagenet", "paper") if cell.method == "ma-so")
+
+
+def test_both_stages_of_a_distillation_keep_the_papers_share() -> None:
+    for scale, stages in (("paper", (120, 30)), ("desk", (24, 6))):
+        (cell, *_) = [cell for cell in find_grid("cifar10", scale) if cell.method == "dine"]
+        assert (cell.numbers["epochs"], cell.numbers["finetune_epochs"]) == stages

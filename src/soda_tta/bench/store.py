@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import warnings
@@ -73,12 +72,8 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         place = os.open(self.folder, os.O_RDONLY)
         try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(place, self.folder)
             yield
-        except BlockingIOError:
-            raise RunError(
-                f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
-            ) from None
         finally:
             os.close(place)
 
@@ -101,3 +96,14 @@ class Store:
         for cell, result in new:
             self.add(cell, result)
         return len(new)
+
+
+def take_lock(place: int, folder: Path) -> None:
+    import fcntl  # not on Windows
+
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunError(
+            f"another process is running cells into {folder}; wait for it, or give another folder and merge."
+        ) from None
