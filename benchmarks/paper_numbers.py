@@ -59,6 +59,12 @@ IMAGENET = {"deployed": (8.98, 70.92), "soda": (26.72, 74.72), "soda-r": (40.99,
 LITE, RESNET = "imagenet_efficientnet_lite0", "imagenet_resnet50"
 OURS = tuple(name for name in methods() if name not in C10 and name not in OWN_PROTOCOL)  # what the paper lacks
 
+PEERS = (
+    ("dine", "dine", {}),
+    ("beta", "beta", {"adversarial": 0.0}),
+    ("beta with an adversary", "beta", {"adversarial": 0.1}),
+)
+
 EXPERIMENTS = (
     Experiment(
         "cifar10",
@@ -237,6 +243,18 @@ EXPERIMENTS = (
             Claim("it ruins SODA", "soda, dropout 0.0", "soda, dropout 0.5"),
             Claim("it helps SODA-R a little", "soda-r, dropout 0.5", "soda-r, dropout 0.0"),
         ),
+    ),
+    Experiment(
+        "peers",
+        "DINE and BETA, stage by stage",
+        tuple(
+            Row(f"{name}, {told}", method, {"finetune_epochs": epochs, **more})
+            for name, method, more in PEERS
+            for epochs, told in ((0, "distilled"), (6, "fine-tuned"), (30, "fine-tuned for 30 epochs"))
+            if epochs or not more.get("adversarial")
+        ),
+        (),
+        paper="no such experiment",
     ),
     Experiment(
         "convergence",

@@ -20,7 +20,7 @@ from typing import Any
 from pages import markdown, renewed
 from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
 from soda_tta.bench import Cell, Store, make_table, render
-from soda_tta.bench.cell import CLEAN
+from soda_tta.bench.cell import CLEAN, right
 from soda_tta.bench.figure_data import convergence
 
 ROOT = Path(__file__).parents[1]
@@ -71,8 +71,8 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
         own = [*(number(mean_over(found, [p])) for p in few), *(number(means.get(name)) for _ in summary)]
         paid = f"{mean(result['queries_an_image'] for _, result in found):,.0f}"
         lines.append([name, *own, paid, *([number(paper[name], 2)] if with_paper else [])])
-    smallest = min(sum(cell.images for cell, _ in found if place(cell) in shared) for found in rows.values())
-    parts = [markdown(lines), verdicts(experiment.claims, means, margin(smallest)), protocol(entries)]
+    told = [verdict(claim, rows, means, shared, experiment.gain) for claim in experiment.claims]
+    parts = [markdown(lines), "\n".join(told), protocol(entries)]
     if experiment.full:
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
@@ -96,20 +96,13 @@ def number(value: float | None, digits: int = 1) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def margin(images: int) -> float:
-    """Two standard errors of the difference between two runs on so many images, in points."""
-    return 200 * math.sqrt(DIFFERING / max(images, 1))
-
-
-def verdicts(claims: tuple[Claim, ...], means: dict[str, float], least: float) -> str:
-    return "\n".join(verdict(claim, means, least) for claim in claims)
-
-
-def verdict(claim: Claim, means: dict[str, float], least: float) -> str:
+def verdict(claim: Claim, rows: dict[str, list[Entry]], means: dict[str, float], where: list[str], gain: bool) -> str:
     if claim.first not in means or claim.second not in means:
         return f"- {claim.sentence}: not measured yet."
     first, second = means[claim.first], means[claim.second]
     numbers = f"{claim.first} {first:.1f}, {claim.second} {second:.1f}"
+    both = [[entry for entry in rows[name] if place(entry[0]) in where] for name in (claim.first, claim.second)]
+    least = (None if gain else paired_margin(*both)) or unpaired_margin(*both)
     close = abs(first - second) < least
     if claim.alike:
         seen = f"no difference above {least:.1f} points" if close else "differs"
@@ -117,6 +110,29 @@ def verdict(claim: Claim, means: dict[str, float], least: float) -> str:
     if close:
         return f"- {claim.sentence}: **undecided**, the difference is below {least:.1f} points ({numbers})."
     return f"- {claim.sentence}: **{'comes out' if first > second else 'does not come out'}** ({numbers})."
+
+
+def unpaired_margin(first: list[Entry], second: list[Entry]) -> float:
+    """Two standard errors of the difference between two runs, in points, if they differ in as much as runs do."""
+    smallest = min(sum(cell.images for cell, _ in found) for found in (first, second))
+    return 200 * math.sqrt(DIFFERING / smallest)
+
+
+def paired_margin(first: list[Entry], second: list[Entry]) -> float | None:
+    """The same, measured: image by image, where both rows have kept what they answered to the same ones."""
+    others = {same_images(cell): (cell, result) for cell, result in second}
+    variance = 0.0
+    for cell, result in first:
+        other, beside = others.get(same_images(cell), (cell, {}))
+        one, two = right(result, cell.images), right(beside, other.images)
+        if one is None or two is None:
+            return None
+        variance += float((one.astype(int) - two.astype(int)).var()) / cell.images
+    return 200 * math.sqrt(variance) / len(first)
+
+
+def same_images(cell: Cell) -> tuple[Any, ...]:
+    return cell.data, cell.model, cell.corruption, cell.severity, cell.images, cell.seed
 
 
 def protocol(entries: list[Entry]) -> str:

@@ -54,6 +54,18 @@ def test_lists_inside_numbers_are_combined_too(tmp_path) -> None:
     assert [c.numbers for c in cells if c.method == "soda-o"] == [{"queue": 0}, {"queue": 500}]
 
 
+def test_clean_images_have_no_severity_and_a_known_set_of_images_brings_its_model(tmp_path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[[cells]]\nmethod = "soda"\ncorruption = ["fog", "clean"]\nseverity = [3, 5]\ndata = "cifar100"\n'
+        '[[cells]]\nmethod = "deployed"\ncorruption = "clean"\ndata = ["pacs/sketch", "CIFAR-10"]\n'
+    )
+    cells = find_grid(str(path))
+    assert sorted((c.corruption, c.severity) for c in cells[:3]) == [("clean", 5), ("fog", 3), ("fog", 5)]
+    models = ["cifar100_resnet20"] * 3 + ["pacs_photo_lite0", "cifar10_resnet20"]
+    assert [cell.model for cell in cells] == models
+
+
 # what the paper varies, and the grid that varies it: SPEC section 5
 EXPERIMENTS = [
     ("queries", "soda", "q", {2, 5, 10, 20, 50}),
@@ -111,7 +123,13 @@ def test_images_sorted_by_class_are_taken_from_everywhere() -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("[[cells]]\nmethd = 'soda'\n", "method is missing"), ("cells = 3 =", "no grid"), ("[grid]\n", "no grid")],
+    [
+        ("[[cells]]\nmethd = 'soda'\n", "method is missing"),
+        ("cells = 3 =", "no grid"),
+        ("[grid]\n", "no grid"),
+        ("[[cells]]\nmethod = []\n", "names no cell"),
+        ("[[cells]]\nmethod = 'soda'\ndata = 'my/images'\n", "needs a model"),
+    ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str) -> None:
     (tmp_path / "bad.toml").write_text(content)
@@ -128,6 +146,13 @@ def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str
         (dict(method="soda", model="vgg"), "cifar10_resnet20"),
         (dict(method="soda", numbers={"qq": 1}), "has no number"),
         (dict(method="ma-so", budget=10), "raise the budget"),
+        (dict(method="soda", images="32"), "images is a whole number of 1 or more, not '32'"),
+        (dict(method="soda", images=0), "soda on gaussian_noise of cifar10, seed 0: images"),
+        (dict(method="soda", seed=-1), "seed is a whole number"),
+        (dict(method="soda", curve=True), "curve is a whole number"),
+        (dict(method="soda", severity="5"), "severity is a whole number"),
+        (dict(method="soda", corruption=3), "corruption is a name"),
+        (dict(method="soda", budget="10"), "budget is a number of queries an image"),
     ],
 )
 def test_an_impossible_cell_fails_before_the_first_query_and_lists_what_exists(wrong, says: str) -> None:
@@ -154,3 +179,9 @@ def test_both_stages_of_a_distillation_keep_the_papers_share() -> None:
     for scale, stages in (("paper", (120, 30)), ("desk", (24, 6))):
         (cell, *_) = [cell for cell in find_grid("cifar10", scale) if cell.method == "dine"]
         assert (cell.numbers["epochs"], cell.numbers["finetune_epochs"]) == stages
+
+
+def test_in_the_papers_size_every_data_set_has_the_methods_the_paper_shows_there() -> None:
+    everything = set(methods()) - OWN_PROTOCOL
+    assert {cell.method for cell in find_grid("cifar100", "paper")} == everything
+    assert {cell.method for cell in find_grid("imagenet", "paper")} == everything - {"dine", "beta", "soda-fo"}

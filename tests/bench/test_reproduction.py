@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from soda_tta.bench import GRIDS, Cell, Store, find_grid
@@ -67,12 +68,31 @@ def test_the_mean_is_over_the_corruptions_all_rows_have(reproduction, tmp_path) 
     assert "| soda, alpha 0.0 | 50.0 | 182 |" in text and "mean of" not in text  # there is only contrast
 
 
+def told(reproduction, first: float, second: float, keep: tuple[list[bool], list[bool]] | None = None) -> str:
+    """What is said of a claim about two rows of 1,000 images."""
+    rows = {}
+    for place, (name, after) in enumerate({"a": first, "b": second}.items()):
+        kept = {} if keep is None else {"right": {"after": np.packbits(keep[place]).tobytes().hex()}}
+        rows[name] = [(Cell(method="soda", images=1000), {**result(after), **kept})]
+    claim = reproduction.Claim("a beats b", "a", "b")
+    return reproduction.verdict(claim, rows, {"a": first, "b": second}, ["gaussian_noise"], False)
+
+
 def test_an_order_is_undecided_below_two_standard_errors(reproduction) -> None:
-    claim, least = reproduction.Claim("a beats b", "a", "b"), reproduction.margin(1000)
-    assert least == pytest.approx(3.74, abs=0.01)  # 350 of 1,000 answers differ: 18.7 more or less is one deviation
-    assert "**undecided**" in reproduction.verdict(claim, {"a": 53.6, "b": 50.0}, least)
-    assert "**comes out**" in reproduction.verdict(claim, {"a": 53.9, "b": 50.0}, least)
-    assert "**does not come out**" in reproduction.verdict(claim, {"a": 46.1, "b": 50.0}, least)
+    # 350 of 1,000 answers differ, if nothing else is known: 18.7 more or less is one deviation
+    assert "**undecided**, the difference is below 3.7" in told(reproduction, 53.6, 50.0)
+    assert "**comes out**" in told(reproduction, 53.9, 50.0)
+    assert "**does not come out**" in told(reproduction, 46.1, 50.0)
+
+
+def test_runs_on_the_same_images_are_compared_one_by_one(reproduction) -> None:
+    # 30 images are gained and 10 lost: 2 points, with a deviation of sqrt(0.04 - 0.02 ** 2) / sqrt(1000) = 0.63 points
+    better, worse = [True] * 530 + [False] * 470, [True] * 500 + [False] * 490 + [True] * 10
+    assert "**comes out** (a 53.0, b 51.0)" in told(reproduction, 53.0, 51.0, (better, worse))
+    assert "below 3.7" in told(reproduction, 53.0, 51.0)  # not knowing which images they were
+    alike = [True] * 525 + [False] * 475
+    assert "**comes out**" in told(reproduction, 53.0, 52.5, (better, alike))
+    assert "undecided" in told(reproduction, 53.0, 53.0, (better, better))
 
 
 def test_a_store_that_is_absent_is_said_to_be(reproduction, tmp_path) -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from soda_tta.bench import Cell, Store
+from soda_tta.cli import main
 from soda_tta.errors import RunError
 
 RESULT = {"before": 20.0, "after": 60.0, "queries_an_image": 902.0}
@@ -51,5 +52,26 @@ def test_stores_of_several_machines_are_merged_once(tmp_path) -> None:
     two.add(cell(seed=0), RESULT)
     two.add(cell(seed=1), RESULT)
     both = Store(tmp_path / "both")
-    assert [both.merge(one), both.merge(two), both.merge(two)] == [1, 1, 0]
+    assert [len(both.merge(other)[0]) for other in (one, two, two)] == [1, 1, 0]
     assert len(Store(tmp_path / "both")) == 2
+
+
+def test_a_merge_takes_adaptors_and_tells_which_cells_came_out_otherwise(tmp_path, capsys) -> None:
+    one, two = Store(tmp_path / "one"), Store(tmp_path / "two")
+    one.add(cell(seed=0), RESULT)
+    two.add(cell(seed=0), {**RESULT, "after": 61.0})
+    two.add(cell(seed=1), RESULT)
+    two.adaptor_path(cell(seed=1)).parent.mkdir()
+    two.adaptor_path(cell(seed=1)).write_bytes(b"an adaptor")
+    places = [str(tmp_path / name) for name in ("one", "two", "both")]
+    assert main(["bench", "merge", *places[:2], "--out", places[2], "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [told[place]["taken"] for place in places[:2]] == [1, 1]
+    assert told[places[1]]["differing"] == ["soda on gaussian_noise of cifar10, seed 0"]
+    both = Store(places[2])
+    assert both.results[cell(seed=0).key]["result"] == RESULT
+    assert both.adaptor_path(cell(seed=1)).read_bytes() == b"an adaptor"
+    assert main(["bench", "merge", *places[:2], "--out", places[2]]) == 0
+    assert "1 cells were there with other answers" in capsys.readouterr().err
+    assert main(["bench", "merge", places[0], "nowhere", "--out", str(tmp_path / "new")]) != 0
+    assert not (tmp_path / "new").exists()

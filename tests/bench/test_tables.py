@@ -1,7 +1,11 @@
 import csv
 import io
 
+import pytest
+
 from soda_tta.bench import Cell, make_table, render
+
+RESULT = {"after": 1.0, "queries_an_image": 1.0}
 
 
 def results():
@@ -40,7 +44,7 @@ def test_the_three_formats_hold_the_same_numbers() -> None:
 def test_changed_numbers_make_another_column_but_scaling_alone_does_not() -> None:
     cells = [Cell(method="soda", numbers=numbers) for numbers in ({"epochs": 5, "lr": "auto"}, {"q": 10, "lr": 0.1})]
     table = make_table((cell, {"after": 1.0, "queries_an_image": 1.0}) for cell in cells)
-    assert table.columns == ["soda (epochs=5, lr=auto)", "soda (q=10, lr=0.1)"]
+    assert table.columns == ["soda (epochs=5, lr=auto)", "soda (lr=0.1, q=10)"]
     only = make_table([(cells[0], {"after": 1.0, "queries_an_image": 1.0})])
     assert only.columns == ["soda"] and "epochs 5, lr auto" in render(only)
 
@@ -56,3 +60,25 @@ def test_domains_are_rows_where_nothing_is_corrupted() -> None:
     cells = [Cell(method="deployed", data=f"pacs/{domain}", corruption="clean") for domain in ("sketch", "cartoon")]
     rows = make_table((cell, {"after": 1.0, "queries_an_image": 1.0}) for cell in cells).cells()
     assert [row[0] for row in rows[:3]] == ["data", "pacs/sketch", "pacs/cartoon"] and rows[0][1:] == ["deployed"]
+
+
+def test_a_number_has_one_column_whichever_of_its_names_and_orders_it_was_given_in() -> None:
+    numbers = [{"q": 2, "mu": 0.1}, {"mu": 0.1, "directions": 2}]
+    entries = [(Cell(method="soda", seed=seed, numbers=each), RESULT) for seed, each in enumerate(numbers)]
+    assert make_table(entries).columns == ["soda (mu=0.1, q=2)"]
+
+
+def test_clean_images_are_shown_and_not_averaged() -> None:
+    entries = [(Cell(method="soda", corruption=c), {**RESULT, "after": a}) for c, a in (("fog", 40.0), ("clean", 90.0))]
+    facts = make_table(entries).facts()
+    assert facts["averaged"] == ["fog"] and facts["mean"] == {"soda": 40.0}
+    assert facts["rows"]["clean"]["soda"]["accuracy"] == 90.0
+    assert make_table(entries[1:]).facts()["mean"] == {"soda": 90.0}
+
+
+def test_for_programs_a_table_is_numbers() -> None:
+    facts = make_table(results()).facts()
+    assert facts["rows"]["fog"]["soda"] == {"accuracy": 72.0, "deviation": pytest.approx(2.828, abs=1e-3), "seeds": 2}
+    assert facts["rows"]["snow"] == {"deployed": {"accuracy": 30.0, "deviation": None, "seeds": 1}}
+    assert facts["mean"]["soda"] == 61.5 and facts["queries_an_image"]["soda"] == 902.0
+    assert facts["columns"] == ["deployed", "soda"] and len(facts["protocol"]) == 1

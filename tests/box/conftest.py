@@ -1,4 +1,4 @@
-"""Tiny ONNX files, and a model server in this process that can be told to misbehave."""
+"""A model server in this process that can be told to misbehave."""
 
 from __future__ import annotations
 
@@ -11,62 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from soda_tta.box import Retrying
-from soda_tta.onnx_files import METADATA_KEY
 
 MATRIX = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
 DTYPES = {"FP32": "<f4", "FP16": "<f2", "FP64": "<f8", "UINT8": "u1"}
-
-
-class TinyOnnx:
-    """Writes classifiers `softmax(mean colour @ matrix)` in whatever dress a test asks for."""
-
-    matrix = MATRIX
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.count = folder, 0
-
-    def __call__(
-        self,
-        *,
-        shape: tuple[Any, ...] = ("n", 3, 8, 8),
-        dtype: int = TensorProto.FLOAT,
-        outputs: tuple[str, ...] = ("probabilities",),
-        facts: str | None = None,
-    ) -> Path:
-        axes = [1, 2] if shape[-1] == 3 else list(range(2, len(shape)))
-        nodes = [
-            helper.make_node("Cast", ["images"], ["numbers"], to=TensorProto.FLOAT),
-            helper.make_node("ReduceMean", ["numbers"], ["colours"], axes=axes or [1], keepdims=0),
-            helper.make_node("MatMul", ["colours", "matrix"], ["logits"]),
-            helper.make_node("Softmax", ["logits"], ["probabilities"]),
-            helper.make_node("ArgMax", ["logits"], ["labels"], axis=1, keepdims=1),
-        ]
-        types = {"labels": (TensorProto.INT64, 1)}
-        infos = [
-            helper.make_tensor_value_info(
-                name, (found := types.get(name, (TensorProto.FLOAT, 4)))[0], [shape[0], found[1]]
-            )
-            for name in outputs
-        ]
-        image = helper.make_tensor_value_info("images", dtype, shape)
-        graph = helper.make_graph(nodes, "tiny", [image], infos, [numpy_helper.from_array(MATRIX, "matrix")])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        if facts is not None:
-            helper.set_model_props(model, {METADATA_KEY: facts})
-        self.count += 1
-        path = self.folder / f"tiny{self.count}.onnx"
-        onnx.save(model, path)
-        return path
-
-
-@pytest.fixture
-def tiny_onnx(tmp_path: Path) -> TinyOnnx:
-    return TinyOnnx(tmp_path)
 
 
 class Server:

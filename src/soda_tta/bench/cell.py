@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 import time
-import warnings
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,13 @@ from soda_tta.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
 CLEAN = "clean"
+MODEL_OF = {  # what a set of images is usually shown to
+    "cifar10": "cifar10_resnet20",
+    "cifar100": "cifar100_resnet20",
+    "imagenet": "imagenet_resnet50",
+    "imagenet-1000": "imagenet_efficientnet_lite0",
+    "pacs": "pacs_photo_lite0",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +63,44 @@ class Cell:
         del facts["curve"]  # watching changes nothing
         return json.dumps(facts, sort_keys=True)
 
+    @property
+    def of_own_model(self) -> bool:
+        """Whether its model is a file of the user's, and not one of the zoo."""
+        return self.model not in zoo.ENTRIES
+
+    @property
+    def title(self) -> str:
+        """What it is called where something is said of it."""
+        where = "" if self.corruption == CLEAN else f"{self.corruption} of "
+        numbers = ", ".join(f"{name}={value}" for name, value in self.numbers.items())
+        return f"{self.method}{f' ({numbers})' if numbers else ''} on {where}{self.data}, seed {self.seed}"
+
     def check(self) -> None:
         """Fail now rather than in the middle of a grid; asks nothing and loads nothing."""
+        try:
+            self._check_types()
+            self._check_facts()
+        except RecipeError as error:
+            raise RecipeError(f"{self.title}: {error}") from error
+
+    def _check_types(self) -> None:
+        whole = {"images": 1, "seed": 0, "curve": 0, "severity": 1}
+        for name, least in whole.items():
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise RecipeError(f"{name} is a whole number of {least} or more, not {value!r}.")
+        for name in ("method", "data", "model", "corruption"):
+            if not isinstance(getattr(self, name), str):
+                raise RecipeError(f"{name} is a name, not {getattr(self, name)!r}.")
+        if self.budget is not None and (type(self.budget) not in (int, float) or self.budget <= 0):
+            raise RecipeError(f"budget is a number of queries an image, not {self.budget!r}.")
+
+    def _check_facts(self) -> None:
         if self.corruption != CLEAN and self.corruption not in CORRUPTIONS:
             raise RecipeError(f"there is no corruption {self.corruption!r}; choose clean, {', '.join(CORRUPTIONS)}.")
         if self.severity not in SEVERITIES:
             raise RecipeError(f"there is no severity {self.severity}; choose one of {SEVERITIES}.")
         self._check_model()
-        if self.images < 1:
-            raise RecipeError(f"a cell of {self.images} images measures nothing.")
         self.plan()
 
     def plan(self) -> Plan:
@@ -74,7 +109,7 @@ class Cell:
 
     def _check_model(self) -> None:
         needs = find_method(self.method).needs
-        if self.model in zoo.ENTRIES:
+        if not self.of_own_model:
             return
         if not self.model.endswith(".onnx") or not Path(self.model).is_file():
             known = ", ".join(zoo.ENTRIES)
@@ -84,20 +119,26 @@ class Cell:
 
     def box(self, kind: str | None = None) -> Box:
         """The deployed model: white only if the method needs it. One thread, for cells run beside each other."""
-        if self.model not in zoo.ENTRIES:
+        if self.of_own_model:
             return load_box(self.model, threads=1)
         white = find_method(self.method).needs != "probabilities"
         return zoo.deployed(self.model, kind or ("module" if white else "onnx"), threads=1)
 
     @staticmethod
     def from_facts(facts: dict[str, Any]) -> Cell:
-        """A cell from a TOML table or a line of the store."""
+        """A cell from a TOML table or a line of the store; a known set of images brings its model with it."""
         known = {part.name for part in fields(Cell)}
         unknown = sorted(set(facts) - known)
         if unknown or "method" not in facts:
             missing = "method is missing" if "method" not in facts else f"{', '.join(unknown)} is unknown"
             raise RecipeError(f"a cell has {', '.join(sorted(known))}; {missing}.")
-        return Cell(**facts)
+        if "model" in facts:
+            return Cell(**facts)
+        data = str(facts.get("data", "cifar10"))
+        model = MODEL_OF.get(spelled(data.partition("/")[0]) or data)
+        if model is None:
+            raise RecipeError(f"a cell with images of your own ({data}) needs a model, which may be an .onnx file.")
+        return Cell(model=model, **facts)
 
 
 def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
@@ -105,25 +146,29 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     images = cell_images(cell)
     assert images.labels is not None
     check_fit(cell, images, images.labels)
-    began = time.perf_counter()
+    began, again = time.perf_counter(), []
     try:
         run, curve = start_cell(cell, images, working)
     except RunError as error:
         if working is None or not (working / "run.json").exists():
             raise
         # its name is the hash of the cell, so another run in it is this cell under other code
-        run, curve = begin_again(cell, images, working, str(error))
+        again.append(str(error))
+        run, curve = begin_again(cell, images, working)
     if working and cell.budget and run.ledger.lost:
-        run, curve = begin_again(cell, images, working, "requests lost in a kill took from its budget")
+        again.append("requests lost in a kill took from its budget")
+        run, curve = begin_again(cell, images, working)
     return {
         "before": accuracy(run.before, images.labels),
         "after": accuracy(run.probabilities, images.labels),
+        "right": {"before": bits(run.before, images.labels), "after": bits(run.probabilities, images.labels)},
         "queries": dict(run.ledger.queries),
         "queries_an_image": sum(run.ledger.queries.values()) / len(images),  # lost in a kill: no part of the method
         "stopped": run.stopped,
         "does": run.adaptor.describe(),
         "verdict": None if run.verdict is None else run.verdict.facts(),
         "seconds": round(time.perf_counter() - began, 2),
+        "notices": [*(f"a half-done cell was begun again: {reason}" for reason in again), *run.notices],
         "curve": curve.points,
         "card": run.card,
     }
@@ -141,9 +186,8 @@ def check_fit(cell: Cell, images: Dataset, labels: Array) -> None:
         )
 
 
-def begin_again(cell: Cell, images: Dataset, working: Path, reason: str) -> tuple[Run, Curve]:
+def begin_again(cell: Cell, images: Dataset, working: Path) -> tuple[Run, Curve]:
     """Forget what an earlier process has done of a cell, where its result would not be that of one undisturbed run."""
-    warnings.warn(f"a half-done cell is begun again: {reason}", stacklevel=3)
     shutil.rmtree(working)
     working.with_suffix(".curve").unlink(missing_ok=True)
     return start_cell(cell, images, working)
@@ -185,6 +229,19 @@ def chosen_images(labels: Array, count: int) -> Array | slice:
 def accuracy(probabilities: Array, labels: Array) -> float:
     """In per cent."""
     return round(100 * float((probabilities.argmax(axis=1) == labels).mean()), 3)
+
+
+def bits(probabilities: Array, labels: Array) -> str:
+    """Which images are answered rightly, in hexadecimal: two runs on the same images can be compared one by one."""
+    return np.packbits(probabilities.argmax(axis=1) == labels).tobytes().hex()
+
+
+def right(result: dict[str, Any], images: int, when: str = "after") -> Array | None:
+    """Which images a cell answered rightly; nothing of a cell that was run before this was kept."""
+    if "right" not in result:
+        return None
+    packed = np.frombuffer(bytes.fromhex(result["right"][when]), dtype=np.uint8)
+    return np.unpackbits(packed, count=images).astype(bool)
 
 
 class Curve:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from soda_tta.bench.cell import Cell
+from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import Procedure, find_method
 
@@ -45,7 +46,11 @@ def grid_from_toml(path: Path) -> list[Cell]:
         for facts, numbers in itertools.product(combinations(table), list(combinations(choices))):
             taken = numbers if not several or learns(facts.get("method")) else {}
             cell = Cell.from_facts({**facts, "numbers": taken})
+            if cell.corruption == CLEAN:
+                cell = replace(cell, severity=5)  # has none: one cell, however many severities are listed
             cells[cell.key] = cell
+    if not cells:
+        raise RecipeError(f"{path} names no cell: each list in a [[cells]] table needs at least one value.")
     return list(cells.values())
 
 

@@ -16,6 +16,7 @@ from soda_tta.errors import RecipeError
 from soda_tta.recipes import methods
 
 OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
+SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is short
 COUNTS = (50, 100, 500, 1000, 5000, 10_000)
 ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
 
@@ -43,7 +44,16 @@ def ablation(
 
 
 def main_table(scale: Scale) -> list[Cell]:
-    return cells(scale, [name for name in methods() if name not in OWN_PROTOCOL], CORRUPTIONS, "cifar10")
+    return cells(scale, in_main_table(), CORRUPTIONS, "cifar10")
+
+
+def in_main_table(but: Sequence[str] = ()) -> list[str]:
+    return [name for name in methods() if name not in OWN_PROTOCOL and name not in but]
+
+
+def cifar100(scale: Scale) -> list[Cell]:
+    """Every method in the paper's size; on a desk, six."""
+    return cells(scale, in_main_table() if scale.own_lr else SIX, CORRUPTIONS, "cifar100")
 
 
 def imagenet(scale: Scale) -> list[Cell]:
@@ -51,13 +61,13 @@ def imagenet(scale: Scale) -> list[Cell]:
 
     The deeper network of soda-r is narrower there: at its width it costs twenty times what the model does.
     """
-    names = ["deployed", "soda", "soda-r", "ma-so", "bn", "tent"]
     if scale.own_lr:
+        names = in_main_table(but=("dine", "beta", "soda-fo"))  # nor has the paper these there
         return cells(replace(scale, images=50_000), names, CORRUPTIONS, "imagenet", model="imagenet_resnet50")
     small = replace(scale, images=min(scale.images, 200), epochs=min(scale.epochs, 15))
     rows = [
         cell
-        for model, some in (("imagenet_efficientnet_lite0", names), ("imagenet_resnet50", names[:2]))
+        for model, some in (("imagenet_efficientnet_lite0", SIX), ("imagenet_resnet50", SIX[:2]))
         for cell in cells(small, some, PAIR, "imagenet", model=model)
     ]
     steps: dict[str, Any] = {"batch": 50}
@@ -119,8 +129,8 @@ Grid = tuple[str, Callable[[Scale], list[Cell]]]
 GRIDS: dict[str, Grid] = {
     "cifar10": ("every method on the 19 corruptions of CIFAR-10-C (the main table)", main_table),
     "cifar100": (
-        "CIFAR-100-C: deployed, soda, soda-r, ma-so, bn, tent",
-        lambda s: cells(s, ["deployed", "soda", "soda-r", "ma-so", "bn", "tent"], CORRUPTIONS, "cifar100"),
+        "CIFAR-100-C: deployed, soda, soda-r, ma-so, bn, tent on a desk, every method in the paper's size",
+        cifar100,
     ),
     "imagenet": ("ImageNet-C: gaussian noise and contrast on a desk, all 19 in the paper's size", imagenet),
     "small": (
@@ -185,6 +195,15 @@ GRIDS: dict[str, Grid] = {
         "dropout on and off, both with two residual blocks",
         lambda s: [
             cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[2], dropout=[0.0, 0.5])
+        ],
+    ),
+    "peers": (
+        "DINE and BETA after each of their stages, and BETA with the adversarial term its paper means",
+        lambda s: [
+            *ablation(s, "dine"),
+            *ablation(s, "dine", finetune_epochs=[0]),
+            *ablation(s, "beta", adversarial=[0.0, 0.1]),
+            *ablation(s, "beta", adversarial=[0.0], finetune_epochs=[0]),
         ],
     ),
     "convergence": (

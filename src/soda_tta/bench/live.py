@@ -54,12 +54,21 @@ class LiveTable:
         """A cell is finished."""
         self.done[cell.key] = (cell, result)
         self.progress.advance(self.task)
+        if not self.quiet:
+            for notice in dict.fromkeys(result.get("notices", ())):
+                self.console.print(f"{cell.title}: {notice}", soft_wrap=True, markup=False)
         if self.live:
             self.live.update(self.picture())
         elif not self.quiet:
             line = f"{cell.corruption:<18} {label(cell):<30} {result['before']:5.1f} -> {result['after']:5.1f}"
             cost = f"{result['queries_an_image']:7.1f} queries an image  {result['seconds']:.0f} s"
             self.console.print(f"{line}  {cost}", soft_wrap=True, markup=False)
+
+    def complain(self, failure: str) -> None:
+        """A cell failed."""
+        self.progress.advance(self.task)
+        if not self.quiet:
+            self.console.print(f"failed: {failure}", soft_wrap=True, markup=False)
 
     def picture(self) -> Group:
         table = Table(box=None, pad_edge=False, header_style="bold")

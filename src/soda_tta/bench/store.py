@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,12 +91,25 @@ class Store:
         for entry in self.results.values():
             yield Cell.from_facts(entry["cell"]), entry["result"]
 
-    def merge(self, other: Store) -> int:
-        """Take what the other has and this has not; returns how many."""
-        new = [(cell, result) for cell, result in other if cell not in self]
-        for cell, result in new:
-            self.add(cell, result)
-        return len(new)
+    def take(self, cell: Cell, other: Store, same: Cell, changed: dict[str, Any]) -> dict[str, Any]:
+        """Copy a result of another store, where it is that of the same cell, with the adaptor that is kept."""
+        result: dict[str, Any] = {**other.results[same.key]["result"], **changed}
+        self.add(cell, result)
+        if other.adaptor_path(same).exists():
+            self.adaptor_path(cell).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(other.adaptor_path(same), self.adaptor_path(cell))
+        return result
+
+    def merge(self, other: Store) -> tuple[list[Cell], list[Cell]]:
+        """Take what the other has and this has not; returns what was taken, and what both have with other answers."""
+        taken, differing = [], []
+        for cell, result in list(other):
+            if cell not in self:
+                self.take(cell, other, cell, {})
+                taken.append(cell)
+            elif self.results[cell.key]["result"]["after"] != result["after"]:
+                differing.append(cell)
+        return taken, differing
 
 
 def take_lock(place: int, folder: Path) -> None:

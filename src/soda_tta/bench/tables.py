@@ -42,8 +42,9 @@ class Table:
 
     @property
     def shared(self) -> list[str]:
-        """The rows every column has."""
-        return [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
+        """The rows every column has; clean images, shown to see what a method harms, are no corruption to average."""
+        everywhere = [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
+        return [row for row in everywhere if row != CLEAN] or everywhere
 
     def cells(self) -> list[list[str]]:
         """Head, a row a corruption, the mean over the corruptions every column has, and the queries an image."""
@@ -55,17 +56,42 @@ class Table:
         return [head, *body, last, ["queries an image", *(f"{mean(self.queries[c]):,.0f}" for c in self.columns)]]
 
     def fields(self) -> list[list[str]]:
-        """The same for programs: the mean of the seeds and their deviation are fields of their own, and unrounded."""
+        """The same for spreadsheets: the mean of the seeds and their deviation are fields of their own."""
 
-        def pair(values: Sequence[float]) -> list[str]:
-            return [f"{mean(values):.3f}" if values else "", f"{stdev(values):.3f}" if len(values) > 1 else ""]
+        def pair(facts: dict[str, Any] | None) -> list[str]:
+            known = facts or {"accuracy": None, "deviation": None}
+            return ["" if known[name] is None else f"{known[name]:.3f}" for name in ("accuracy", "deviation")]
 
+        told = self.facts()
         head = [self.heading, *(name for column in self.columns for name in (column, f"{column} deviation"))]
-        body = [[row, *(v for c in self.columns for v in pair(self.values.get((row, c), [])))] for row in self.rows]
-        means = [[mean(self.values[row, c]) for row in self.shared] for c in self.columns]
-        last = [f"mean of {len(self.shared)}", *(v for m in means for v in (f"{mean(m):.3f}" if m else "", ""))]
-        paid = [v for c in self.columns for v in (f"{mean(self.queries[c]):.3f}", "")]
-        return [head, *body, last, ["queries an image", *paid]]
+        body = [[row, *(v for c in self.columns for v in pair(told["rows"][row].get(c)))] for row in self.rows]
+        means = [v for c in self.columns for v in (f"{told['mean'][c]:.3f}" if told["mean"] else "", "")]
+        paid = [v for c in self.columns for v in (f"{told['queries_an_image'][c]:.3f}", "")]
+        return [head, *body, [f"mean of {len(self.shared)}", *means], ["queries an image", *paid]]
+
+    def facts(self) -> dict[str, Any]:
+        """The same for programs: numbers, unrounded."""
+        shared = self.shared
+        return {
+            "heading": self.heading,
+            "columns": self.columns,
+            "rows": {
+                row: {
+                    c: {
+                        "accuracy": mean(values),
+                        "deviation": stdev(values) if len(values) > 1 else None,
+                        "seeds": len(values),
+                    }
+                    for c in self.columns
+                    if (values := self.values.get((row, c)))
+                }
+                for row in self.rows
+            },
+            "averaged": shared,
+            "mean": {c: mean(mean(self.values[row, c]) for row in shared) for c in self.columns} if shared else {},
+            "queries_an_image": {c: mean(self.queries[c]) for c in self.columns},
+            "protocol": sorted(self.protocol),
+        }
 
 
 def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
@@ -83,6 +109,7 @@ def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
     return table
 
 
+PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number was given by
 TOLD_APART = ("data", "model", "severity", "images", "budget")
 
 
@@ -99,7 +126,8 @@ def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -
     """
     differ = {name for name in ("epochs", "lr") if len({str(other.numbers.get(name)) for other in alike}) > 1}
     scaling = {"epochs"} if cell.numbers.get("lr") != "auto" else {"epochs", "lr"}
-    changed = [f"{name}={value}" for name, value in cell.numbers.items() if name not in scaling - differ]
+    own = sorted((PAPERS_NAME.get(name, name), value) for name, value in cell.numbers.items())
+    changed = [f"{name}={value}" for name, value in own if name not in scaling - differ]
     changed += [f"{name}={getattr(cell, name)}" for name in varying]
     return cell.method + (f" ({', '.join(changed)})" if changed else "")
 

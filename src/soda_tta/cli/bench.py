@@ -101,16 +101,18 @@ def run_cells(options: argparse.Namespace) -> int:
     from soda_tta.bench.live import LiveTable
     from soda_tta.bench.runner import missing_of
 
-    cells = [cell for cell in find_grid(options.grid, options.scale) if options.only in (None, cell.method)]
+    everything = find_grid(options.grid, options.scale)
+    cells = [cell for cell in everything if options.only in (None, cell.method)]
     if not cells:
-        raise SodaError(f"the grid has no cell of method {options.only!r}.")
+        known = ", ".join(dict.fromkeys(cell.method for cell in everything))
+        raise SodaError(f"the grid has no cell of method {options.only!r}; it has {known}.")
     store = Store(options.out)
     reuse = [open_store(folder, Store) for place in options.reuse for folder in stores_under(place)]
     if options.dry_run:
         return print_missing(missing_of(cells, store, reuse), options.json)
     with stopped_like_ctrl_c(), LiveTable(cells, store, quiet=options.json) as report:
         try:
-            done = run_grid(cells, store, jobs=options.jobs, report=report, reuse=reuse)
+            done = run_grid(cells, store, jobs=options.jobs, report=report, complain=report.complain, reuse=reuse)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Finished cells are kept; run the same command to go on.") from None
     if options.json:
@@ -141,9 +143,7 @@ def print_table(options: argparse.Namespace) -> int:
 
     store = open_store(options.store, Store)
     table = make_table(store)
-    print(
-        json.dumps(table.cells()) if options.json else render(table, options.format), end="\n" if options.json else ""
-    )
+    print(json.dumps(table.facts()) if options.json else render(table, options.format).rstrip("\n"))
     return 0
 
 
@@ -166,13 +166,22 @@ def draw(options: argparse.Namespace) -> int:
 def merge(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store
 
+    others = {place: open_store(place, Store) for place in options.stores}  # none is missing before one is taken
     target = Store(options.out)
-    taken = {place: target.merge(open_store(place, Store)) for place in options.stores}
-    print(
-        json.dumps(taken)
-        if options.json
-        else "\n".join(f"{count} cells from {place}" for place, count in taken.items())
-    )
+    with target.alone():
+        merged = {place: target.merge(other) for place, other in others.items()}
+    facts: dict[str, dict[str, Any]] = {
+        place: {"taken": len(taken), "differing": [cell.title for cell in differing]}
+        for place, (taken, differing) in merged.items()
+    }
+    if options.json:
+        print(json.dumps(facts))
+        return 0
+    for place, told in facts.items():
+        print(f"{told['taken']} cells from {place}")
+        if told["differing"]:
+            print(f"  {len(told['differing'])} cells were there with other answers, which are kept:", file=sys.stderr)
+            print("\n".join(f"    {title}" for title in told["differing"]), file=sys.stderr)
     return 0
 
 
