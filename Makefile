@@ -8,7 +8,7 @@ demo: setup
 	$(BIN)/soda-tta demo
 
 test: setup lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: setup
 	$(BIN)/ruff check .

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # beside another worker: more threads than cores are slower than one each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from pathlib import Path
 from typing import Any
 

@@ -94,6 +94,8 @@ def adapt(
     if isinstance(recipe, Procedure):
         transcript = Transcript(folder / WORKING / "answers.transcript") if folder else None
         given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
+        for text in recipe.notices(deployed):
+            tell(Notice(text))
         outcome = recipe.adapt(given)
         adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
         if after is None:

@@ -8,7 +8,7 @@ import torch
 
 from soda_tta import adapt
 from soda_tta.adaptors import PaperNetwork
-from soda_tta.box import Ledger, ModuleBox
+from soda_tta.box import Ledger, ModuleBox, Quantised
 from soda_tta.data import open_images
 from soda_tta.errors import BudgetError, RecipeError
 from soda_tta.evaluation import Task, loss_and_gradient
@@ -160,3 +160,14 @@ def test_impossible_numbers_are_refused_before_the_first_query(box, model, image
 
 def test_q_is_another_name_for_directions() -> None:
     assert da_pgd.but(q="7") == replace(da_pgd, directions=7)
+
+
+@pytest.mark.parametrize("method", BOTH, ids=lambda method: method.name)
+def test_probes_that_drown_in_rounding_are_told_of_with_a_mu_that_helps(white, small, method) -> None:
+    bytes_only = Quantised(white)
+    (told,) = method.notices(bytes_only)
+    assert "rounding noise" in told and method.notices(white) == []
+    mu = float(told.split("mu=")[1].rstrip(".)"))
+    assert method.but(mu=mu).notices(bytes_only) == []
+    with pytest.warns(UserWarning, match="rounding noise"):
+        adapt(small, bytes_only, method, epochs=1)

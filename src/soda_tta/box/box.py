@@ -57,6 +57,10 @@ class Box(ABC):
             f"{self!r} shows only probabilities; methods that need gradients or weights take a PyTorch module."
         )
 
+    def seen(self, images: Array) -> Array:
+        """The images as they arrive at the model, on whatever way they take to it."""
+        return images
+
     @property
     def quantum(self) -> float | None:
         """The smallest step of a pixel that survives the way to the model; None if there is no rounding."""
@@ -85,6 +89,9 @@ class Wrapper(Box):
 
     def __call__(self, images: Array) -> Array:
         return self.box(images)
+
+    def seen(self, images: Array) -> Array:
+        return self.box.seen(images)
 
     def answer(self, images: Array) -> Array:
         return self(images)  # never past what a wrapper does: no answer is unmetered

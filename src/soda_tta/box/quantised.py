@@ -30,12 +30,18 @@ class Quantised(Wrapper):
         self.bits, self.jpeg = bits, jpeg
 
     def __call__(self, images: Array) -> Array:
-        images = check_images(images)
+        return self.box(self.arriving(check_images(images)))
+
+    def seen(self, images: Array) -> Array:
+        return self.box.seen(self.arriving(images))
+
+    def arriving(self, images: Array) -> Array:
+        """The images at the other end."""
         levels = np.float32(2**self.bits - 1)
         rounded = np.rint(images * levels)
         if self.jpeg is not None and len(images):
-            return self.box(np.stack([through_jpeg(image.astype(np.uint8), self.jpeg) for image in rounded]))
-        return self.box((rounded / levels).astype(np.float32))
+            return np.stack([through_jpeg(image.astype(np.uint8), self.jpeg) for image in rounded])
+        return (rounded / levels).astype(np.float32)
 
     def differentiable(self, images: Any) -> Any:
         raise BoxError(f"{self!r} rounds, and rounding has no gradient; give the module itself.")

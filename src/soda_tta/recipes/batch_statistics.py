@@ -31,7 +31,7 @@ class BatchStatistics(Procedure):
         answers = []
         with torch.inference_mode():
             for place in in_order(len(given.images), self.batch):
-                images = torch.from_numpy(given.images[place])
+                images = torch.from_numpy(given.seen(place))
                 given.ledger.spend(len(images), "probe")
                 answers.append(box.differentiable(images).numpy())
         return np.concatenate(answers)
@@ -63,7 +63,7 @@ class Tent(Procedure):
         for epoch in range(1, self.epochs + 1):
             places = list(in_order(len(given.images), self.batch))
             for number, place in enumerate(places, start=1):
-                images = torch.from_numpy(given.images[place])
+                images = torch.from_numpy(given.seen(place))
                 given.ledger.spend(len(images), "probe")
                 rows = box.differentiable(images)
                 loss = -(rows * torch.log(rows.clamp_min(1e-12))).sum(dim=1).mean()

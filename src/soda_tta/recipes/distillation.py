@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
-from soda_tta.recipes.procedure import Array, Given, Procedure
+from soda_tta.recipes.procedure import Array, Given, Procedure, seeded
 
 if TYPE_CHECKING:
     from soda_tta.recipes.student import Student
@@ -93,16 +92,6 @@ def describe(module: Any) -> str:
         digest.update(weight.detach().cpu().double().numpy().tobytes())
     size = sum(weight.numel() for weight in module.parameters())
     return f"{type(module).__name__}, {size:,} parameters, weights {digest.hexdigest()[:12]}, given"
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Torch's own randomness (initial weights, dropout of a given module) from this seed, and restored afterwards."""
-    import torch
-
-    with torch.random.fork_rng(devices=[]), torch.enable_grad():
-        torch.manual_seed(seed)
-        yield
 
 
 def smooth(probabilities: Array, topk: int = 1) -> Array:

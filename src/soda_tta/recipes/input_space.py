@@ -16,6 +16,7 @@ from soda_tta.events import Step
 from soda_tta.objectives import Loss, Soda
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
 from soda_tta.reliable import Reliable
+from soda_tta.rounding import drowned
 from soda_tta.search import SGD
 from soda_tta.search.descent import Descent
 
@@ -64,6 +65,10 @@ class InputSpace(Procedure):
 
     def queries(self, images: int) -> dict[str, int]:
         return {"probe": images * self.epochs * (self.directions + 1), "evaluate": images}
+
+    def notices(self, box: Box) -> list[str]:
+        told = drowned(PIXEL * self.mu * self.sigma, self.mu, box)
+        return [told] if told else []
 
     def answer(self, given: Given) -> Array:
         count, moved = len(given.images), self.start(given)

@@ -8,7 +8,7 @@ import numpy as np
 
 from soda_tta.events import Step
 from soda_tta.objectives import Soda
-from soda_tta.recipes.procedure import Array, Given, Procedure, own_copy
+from soda_tta.recipes.procedure import Array, Given, Procedure, in_order, own_copy, seeded
 from soda_tta.reliable import Reliable
 
 
@@ -32,6 +32,10 @@ class ModelAdaptation(Procedure):
         return {"probe": images * self.epochs, "evaluate": images}
 
     def answer(self, given: Given) -> Array:
+        with seeded(given.seed):  # a model may have dropout
+            return self.learn(given)
+
+    def learn(self, given: Given) -> Array:
         import torch
 
         module, box = own_copy(given.box)
@@ -48,7 +52,7 @@ class ModelAdaptation(Procedure):
             module.train()
             for number, indices in enumerate(batches, start=1):
                 given.ledger.spend(len(indices), "probe")
-                rows = box.differentiable(torch.from_numpy(given.images[indices]))
+                rows = box.differentiable(torch.from_numpy(given.seen(indices)))
                 plain, trusted = rows.detach().numpy(), selection.of(indices)
                 loss, slope = objective(plain, *trusted), objective.slope(plain, *trusted)
                 optimiser.zero_grad()
@@ -57,7 +61,7 @@ class ModelAdaptation(Procedure):
                 parts = (loss.value,), loss.mutual_information, loss.cross_entropy
                 given.tell(Step(epoch, number, len(batches), self.lr, "probe", len(indices), *parts))
         given.ledger.spend(count, "evaluate")
-        return np.concatenate([box(given.images[slice(start, start + 512)]) for start in range(0, count, 512)])
+        return np.concatenate([box(given.seen(place)) for place in in_order(count, 512)])
 
 
 ma_so = ModelAdaptation()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -32,6 +33,10 @@ class Given:
     seed: int
     tell: Callable[[Step], None]
     transcript: Transcript | None = None  # answers that survive a kill
+
+    def seen(self, place: slice | Array) -> Array:
+        """Images as they reach the model, for methods that go past the box to a copy of its inside."""
+        return self.box.seen(self.images[place])
 
     def asking(self, purpose: str) -> Box:
         """The box for one purpose: metered, and after a kill told again what was paid."""
@@ -81,6 +86,10 @@ class Procedure(ABC):
         """The same under a limit of queries in all; more than that is shortened or refused."""
         return self.queries(images)
 
+    def notices(self, box: Box) -> list[str]:
+        """What is known to go wrong with these numbers and this model, each with its remedy; asks nothing."""
+        return []
+
     def outline(self, images: int, limit: int | None) -> str:
         """What it will do with so many queries, in words."""
         return self.summary
@@ -96,6 +105,16 @@ class Procedure(ABC):
 
     def numbers(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name not in ("name", "summary", "needs")}
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Torch's own randomness (initial weights, dropout of a given module) from this seed, and restored afterwards."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.manual_seed(seed)
+        yield
 
 
 def own_copy(box: Box) -> tuple[Any, ModuleBox]:
