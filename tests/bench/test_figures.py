@@ -109,3 +109,13 @@ def test_what_was_learned_on_clean_images_comes_after_the_corruptions(tmp_path) 
     for corruption in ("contrast", "clean", "fog"):
         store.add(Cell(method="soda", corruption=corruption), {})
     assert [cell.corruption for cell in find_cells(store, "soda")] == ["fog", "contrast", "clean"]
+
+
+def test_of_a_method_run_in_several_ways_one_is_named_as_in_the_table(tmp_path) -> None:
+    store = Store(tmp_path)
+    for q in (2, 10):
+        store.add(Cell(method="soda", corruption="fog", numbers={"q": q}), {"after": 50.0})
+    with pytest.raises(SodaError, match=r"in several ways; name one .*'soda \(q=10\)', 'soda \(q=2\)'"):
+        find_cells(store, "soda")
+    (cell,) = find_cells(store, "soda (q=2)")
+    assert cell.numbers == {"q": 2}

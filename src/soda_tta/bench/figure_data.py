@@ -8,7 +8,7 @@ from typing import Any
 
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import label, make_table, what_varies
+from soda_tta.bench.tables import column_names, label, make_table, what_varies
 from soda_tta.errors import SodaError
 
 Entry = tuple[Cell, dict[str, Any]]
@@ -17,12 +17,10 @@ Point = dict[str, float]
 
 def series_names(entries: list[Entry]) -> list[str]:
     """A name for every cell: only seeds share one."""
-    corruptions, varying = {cell.corruption for cell, _ in entries}, what_varies(entries)
-    names = []
-    for cell, _ in entries:
-        told = [label(cell, varying, [other for other, _ in entries if other.method == cell.method])]
-        names.append(", ".join(told + ([cell.corruption.replace("_", " ")] if len(corruptions) > 1 else [])))
-    return names
+    names = column_names(entries)
+    if len({cell.corruption for cell, _ in entries}) == 1:
+        return names
+    return [f"{name}, {cell.corruption.replace('_', ' ')}" for name, (cell, _) in zip(names, entries, strict=True)]
 
 
 def curve(result: dict[str, Any]) -> list[Point]:

@@ -15,7 +15,7 @@ from soda_tta.errors import SodaError
 
 # Okabe and Ito's colours without their yellow, which is too pale for lines on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-MARKERS, STYLES = "osD^vP*Xh<", ("-", "--", "-.", ":")  # told apart without colour, too
+MARKERS, STYLES = "osD^vP*X<>", ("-", "--", "-.", ":")  # told apart without colour, too
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text, and the file small
     "svg.hashsalt": "soda-tta",  # the same store gives the same bytes

@@ -12,20 +12,30 @@ from soda_tta import zoo
 from soda_tta.adaptors import Adaptor
 from soda_tta.bench.cell import Array, Cell, cell_images, run_cell
 from soda_tta.bench.store import Store
+from soda_tta.bench.tables import column_names
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.data.dataset import Dataset
 from soda_tta.errors import SodaError
 
 
 def find_cells(store: Store, method: str, corruption: str | None = None) -> list[Cell]:
-    """The cells of a method that learns an adaptor, one a corruption, in the paper's order."""
+    """The cells of a method that learns an adaptor, one a corruption, in the paper's order.
+
+    Where a store has the method with several numbers, `method` is the name of one column of its table.
+    """
     found: dict[str, Cell] = {}
-    for cell, _ in store:
-        if cell.method == method and corruption in (None, cell.corruption):
+    columns: set[str] = set()
+    entries = list(store)
+    for (cell, _), column in zip(entries, column_names(entries), strict=True):
+        if method in (cell.method, column) and corruption in (None, cell.corruption):
             found.setdefault(cell.corruption, cell)
+            columns.add(column)
     if not found:
         where = f" on {corruption}" if corruption else ""
         raise SodaError(f"this store has no cell of {method}{where}; name another (--method, --corruption).")
+    if len(columns) > 1:
+        known = ", ".join(f"'{column}'" for column in sorted(columns))
+        raise SodaError(f"this store has {method} in several ways; name one (--method): {known}.")
     return [found[name] for name in dict.fromkeys((*CORRUPTIONS, *found)) if name in found]
 
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from soda_tta.bench.cell import Cell
-from soda_tta.bench.tables import TOLD_APART, label
+from soda_tta.bench.tables import column_names, label
 
 Entry = tuple[Cell, dict[str, Any]]
 
@@ -26,11 +26,8 @@ class LiveTable:
     ) -> None:
         self.console, self.quiet = console or Console(stderr=True, highlight=False), quiet
         planned = {cell.key: cell for cell in cells}
-        varying = [name for name in TOLD_APART if len({getattr(cell, name) for cell in planned.values()}) > 1]
-        alike: dict[str, list[Cell]] = {}
-        for cell in planned.values():
-            alike.setdefault(cell.method, []).append(cell)
-        self.rows = {cell.key: label(cell, varying, alike[cell.method]) for cell in planned.values()}
+        names = column_names([(cell, {}) for cell in planned.values()])
+        self.rows = dict(zip(planned, names, strict=True))
         self.done = {cell.key: (cell, result) for cell, result in known if cell.key in planned}
         self.progress = Progress(
             TextColumn("cells"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(compact=True)

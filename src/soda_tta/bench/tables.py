@@ -101,12 +101,18 @@ def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
     if "data" in varying and all(cell.corruption == CLEAN for cell, _ in entries):  # domains are the rows then
         table.heading = "data"
         varying.remove("data")
+    for (cell, result), column in zip(entries, column_names(entries, varying), strict=True):
+        table.add(cell, result, column)
+    return table
+
+
+def column_names(entries: Sequence[tuple[Cell, dict[str, Any]]], varying: Sequence[str] | None = None) -> list[str]:
+    """The column of every cell."""
+    varying = what_varies(entries) if varying is None else varying
     alike: dict[str, list[Cell]] = {}
     for cell, _ in entries:
         alike.setdefault(cell.method, []).append(cell)
-    for cell, result in entries:
-        table.add(cell, result, label(cell, varying, alike[cell.method]))
-    return table
+    return [label(cell, varying, alike[cell.method]) for cell, _ in entries]
 
 
 PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number was given by
