@@ -168,9 +168,25 @@ def gradient_text(path: Path) -> str:
     return markdown(lines)
 
 
+def random_walk_text(path: Path) -> str:
+    if not path.exists():
+        return NOTHING
+    head = ["step (normalised pixels)", "steps", "pixels moved (of 255)", "mean of 19", "five blurs", "the others"]
+    lines = [head]
+    for row in json.loads(path.read_text())["rows"]:
+        found = row["accuracy"]
+        parts = [[v for c, v in found.items() if ("blur" in c) is blurred] for blurred in (True, False)]
+        told = [f"{row['lr']:g}", str(row["steps"]), f"{row['moved']:.1f}"]
+        lines.append([*told, *(number(mean(each)) for each in (found.values(), *parts))])
+    return markdown(lines)
+
+
 def texts(results: Path = RESULTS) -> dict[str, str]:
     """The text of every marker."""
-    found = {"gradient-error": gradient_text(results / "gradient_error.json")}
+    found = {
+        "gradient-error": gradient_text(results / "gradient_error.json"),
+        "random-walk": random_walk_text(results / "random_walk.json"),
+    }
     for experiment in EXPERIMENTS:
         folder = results / experiment.grid
         there = (folder / "results.jsonl").exists()
