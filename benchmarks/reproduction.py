@@ -1,6 +1,6 @@
 """Renders what the stores under results/ hold into docs/reproduction.md, beside the paper's numbers.
 
-    python benchmarks/reproduction.py            # renews the page
+    python benchmarks/reproduction.py            # renews the page and its figures
     python benchmarks/reproduction.py --check    # fails if the page is not what the stores give
 
 Between the markers of an experiment stand its table, the cells it is made of, and for each thing the paper says whether
@@ -22,10 +22,17 @@ from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
 from soda_tta.bench import Cell, Store, make_table, render
 from soda_tta.bench.cell import CLEAN, right
 from soda_tta.bench.figure_data import convergence
+from soda_tta.bench.figures import draw_figure, figure_facts
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
 NOTHING = "Not run yet."
+FIGURES = {  # kind and caption of what is drawn beside a table, into docs/figures
+    "cifar10": ("queries", "Accuracy against queries an image"),
+    "points": ("points", "Accuracy by the number of images"),
+    "selection": ("heat", "Accuracy by tau and rho, a map an alpha"),
+    "convergence": ("convergence", "Accuracy by epoch"),
+}
 DIFFERING = 0.35  # of the answers of two runs differ, at most: 0.26 to 0.36 of soda, soda-fo and deployed on noise
 
 Entry = tuple[Cell, dict[str, Any]]
@@ -193,6 +200,8 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
         text = experiment_text(experiment, store := Store(folder)) if there else NOTHING
         if there and experiment.grid.startswith("convergence") and text != NOTHING:
             text = f"{text}\n\n{curves_text(store)}"
+        if experiment.grid in FIGURES and text != NOTHING:
+            text = f"{text}\n\n![{FIGURES[experiment.grid][1]}](figures/{experiment.grid}.svg)"
         found[experiment.grid] = text
     return found
 
@@ -200,6 +209,12 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
 def rendered(page: str, results: Path = RESULTS) -> str:
     """The page with every marker's text renewed."""
     return renewed(page, texts(results))
+
+
+def draw_figures() -> None:
+    for grid, (kind, _) in FIGURES.items():
+        if (RESULTS / grid / "results.jsonl").exists():
+            draw_figure(figure_facts(Store(RESULTS / grid), kind), PAGE.parent / "figures" / f"{grid}.svg")
 
 
 def main() -> None:
@@ -211,6 +226,7 @@ def main() -> None:
     if options.check:
         sys.exit(0 if fresh == page else "docs/reproduction.md is out of date: python benchmarks/reproduction.py")
     PAGE.write_text(fresh)
+    draw_figures()
 
 
 if __name__ == "__main__":
