@@ -119,3 +119,6 @@ def test_of_a_method_run_in_several_ways_one_is_named_as_in_the_table(tmp_path) 
         find_cells(store, "soda")
     (cell,) = find_cells(store, "soda (q=2)")
     assert cell.numbers == {"q": 2}
+    store.add(Cell(method="soda", corruption="fog"), {"after": 50.0})
+    (cell,) = find_cells(store, "soda")  # a column of this very name
+    assert cell.numbers == {}

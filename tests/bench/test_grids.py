@@ -128,7 +128,7 @@ def test_images_sorted_by_class_are_taken_from_everywhere() -> None:
         ("cells = 3 =", "no grid"),
         ("[grid]\n", "no grid"),
         ("[[cells]]\nmethod = []\n", "names no cell"),
-        ("[[cells]]\nmethod = 'soda'\ndata = 'my/images'\n", "needs a model"),
+        ("[[cells]]\nmethod = 'soda'\ndata = 'my/images'\n", "name one"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str) -> None:
@@ -145,9 +145,12 @@ def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str
         (dict(method="soda", severity=6), "severity"),
         (dict(method="soda", model="vgg"), "cifar10_resnet20"),
         (dict(method="soda", numbers={"qq": 1}), "has no number"),
-        (dict(method="ma-so", budget=10), "raise the budget"),
+        (
+            dict(method="ma-so", budget=10),
+            "ma-so on gaussian_noise 5 of cifar10, .*, budget 10, seed 0: .*raise the budget",
+        ),
         (dict(method="soda", images="32"), "images is a whole number of 1 or more, not '32'"),
-        (dict(method="soda", images=0), "soda on gaussian_noise of cifar10, seed 0: images"),
+        (dict(method="soda", images=0), "images is a whole number of 1 or more, not 0"),
         (dict(method="soda", seed=-1), "seed is a whole number"),
         (dict(method="soda", curve=True), "curve is a whole number"),
         (dict(method="soda", severity="5"), "severity is a whole number"),

@@ -1,12 +1,15 @@
 """A grid on a model and images of one's own: what fails, and a model put in the place of another."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.bench.cell import right
-from soda_tta.bench.runner import CellsFailed, missing_of
-from soda_tta.errors import RunError
+from soda_tta.bench.finished import missing_of
+from soda_tta.bench.runner import CellsFailed
+from soda_tta.errors import RecipeError, RunError
 
 
 @pytest.fixture
@@ -42,6 +45,40 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_being_run(own, tmp_path
     assert "deployed on" in caught.value.failed[0] and "50 images and the cell asks for 60" in caught.value.failed[0]
 
 
+OWN = """
+import os, signal
+from urllib.error import HTTPError
+from soda_tta.recipes import Procedure
+class Wrong(Procedure):
+    def answer(self, given):
+        {does}
+{name} = Wrong(name="{name}", summary="Fails.", needs="probabilities")
+"""
+HTTP = 'raise HTTPError("http://x", 500, "no", None, None)'  # needs more to be made again than it keeps
+
+
+@pytest.mark.parametrize(
+    ("name", "does", "says"), [("strange", HTTP, "HTTPError: HTTP Error 500"), ("leaving", "raise SystemExit(3)", "3")]
+)
+def test_whatever_a_method_of_ones_own_raises_ends_its_cell_alone(
+    own, tmp_path, monkeypatch, name: str, does: str, says: str
+) -> None:
+    (tmp_path / f"{name}.py").write_text(OWN.format(name=name, does=does))
+    monkeypatch.syspath_prepend(tmp_path)
+    store = Store(tmp_path / "store")
+    with pytest.raises(CellsFailed, match=says):
+        run_grid([own(method=f"{name}:{name}"), own()], store)
+    assert own() in store
+
+
+def test_a_worker_that_is_killed_is_told_as_such(own, tmp_path, monkeypatch) -> None:
+    (tmp_path / "killed.py").write_text(OWN.format(name="killed", does="os.kill(os.getpid(), signal.SIGKILL)"))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(RunError, match="a worker was killed"):
+        run_grid([own(), own(method="killed:killed")], store := Store(tmp_path / "store"))
+    assert own() in store
+
+
 def test_many_failures_are_told_in_part() -> None:
     told = str(CellsFailed([f"cell {number}: no" for number in range(30)], 40))
     assert "30 of 40 cells failed" in told and "cell 9: no" in told and "and 20 more" in told and "cell 10" not in told
@@ -59,3 +96,25 @@ def test_results_of_a_model_that_was_replaced_are_not_taken_for_the_new_ones(own
     assert missing_of([own()], mine, [store]) == [own()]
     assert run_grid([own()], mine, reuse=[store]) == 1
     assert next(iter(mine))[1]["after"] < next(iter(store))[1]["after"]
+
+
+def test_models_that_are_gone_stop_only_the_grids_that_name_them(own, tmp_path) -> None:
+    store = Store(tmp_path / "store")
+    run_grid([own()], store)
+    Path(own().model).write_bytes(b"no model any more")
+    zoo = Cell(method="deployed", images=64)
+    assert missing_of([zoo], Store(tmp_path / "mine"), [store]) == [zoo]
+    Path(own().model).unlink()
+    with pytest.raises(RecipeError, match="there is no model"):
+        missing_of([own()], store)
+
+
+def test_two_models_of_one_name_are_not_merged(own, tiny_onnx, tmp_path) -> None:
+    first, second = Store(tmp_path / "first"), Store(tmp_path / "second")
+    run_grid([own()], first)
+    tiny_onnx.matrix = -tiny_onnx.matrix
+    tiny_onnx().replace(own().model)
+    run_grid([own(seed=1)], second)
+    with pytest.raises(RunError, match=r"was one model for .*first and another for .*second"):
+        first.merge(second)
+    assert len(first) == 1

@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_a_table_its_verdicts_and_what_is_missing(reproduction, tmp_path) -> Non
     text = reproduction.experiment_text(queries, store)
     assert "| before | 20.0 | 20.0 | 20.0 | 1 |  |" in text
     assert "| soda, q 2 | 40.0 | 60.0 | 50.0 | 182 | 82.43 |" in text
-    assert "nearly as good as five: **no difference above 3.7 points** (soda, q 5 50.5, soda, q 2 50.0)" in text
+    assert "nearly as good as five: **no difference above 4.0 points** (soda, q 5 50.5, soda, q 2 50.0)" in text
     assert "nothing over five: **differs** (soda, q 20 56.0, soda, q 5 50.5)" in text
     assert "better than any of them: not measured yet" in text
     assert "6 cells, 1 seed. cifar10, cifar10_resnet20, severity 5, 500 images." in text
@@ -86,13 +87,29 @@ def test_an_order_is_undecided_below_two_standard_errors(reproduction) -> None:
 
 
 def test_runs_on_the_same_images_are_compared_one_by_one(reproduction) -> None:
-    # 30 images are gained and 10 lost: 2 points, with a deviation of sqrt(0.04 - 0.02 ** 2) / sqrt(1000) = 0.63 points
+    # 30 images are gained and 10 lost: 2 points; with one more each way a deviation of sqrt(0.042) / sqrt(1000) = 0.65
     better, worse = [True] * 530 + [False] * 470, [True] * 500 + [False] * 490 + [True] * 10
     assert "**comes out** (a 53.0, b 51.0)" in told(reproduction, 53.0, 51.0, (better, worse))
     assert "below 3.7" in told(reproduction, 53.0, 51.0)  # not knowing which images they were
-    alike = [True] * 525 + [False] * 475
-    assert "**comes out**" in told(reproduction, 53.0, 52.5, (better, alike))
-    assert "undecided" in told(reproduction, 53.0, 53.0, (better, better))
+    for gained, seen in ((5, "below 0.5 points"), (6, "comes out")):  # a sign test gives p = 0.06 and 0.03
+        fewer = [True] * (530 - gained) + [False] * (470 + gained)
+        assert seen in told(reproduction, 53.0, 53.0 - gained / 10, (better, fewer))
+    assert "below 0.3 points" in told(reproduction, 53.0, 53.0, (better, better))
+
+
+def test_an_image_counts_once_however_often_it_is_shown(reproduction) -> None:
+    def row(flags: list[bool], shown: int) -> list:
+        kept = {"right": {"after": np.packbits(flags).tobytes().hex()}}
+        return [(Cell(method="soda", images=1000, seed=seed), kept) for seed in range(shown)]
+
+    better, worse = [True] * 530 + [False] * 470, [True] * 500 + [False] * 490 + [True] * 10
+    once, thrice = (reproduction.paired(row(better, n), row(worse, n)) for n in (1, 3))
+    assert once == pytest.approx(thrice) and once[0] == pytest.approx(2.0)
+    assert reproduction.paired(row(better, 1), row(worse, 3)) is None  # half of a grid: nothing is paired askew
+    half = [(replace(cell, data="cifar100"), kept) for cell, kept in row(better, 1)]
+    other = [(replace(cell, data="cifar100"), kept) for cell, kept in row(worse, 1)]
+    two = reproduction.paired(row(better, 1) + half, row(worse, 1) + other)  # other images are new evidence
+    assert two[1] == pytest.approx(once[1] / 2**0.5)
 
 
 def test_a_store_that_is_absent_is_said_to_be(reproduction, tmp_path) -> None:

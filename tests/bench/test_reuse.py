@@ -5,7 +5,7 @@ import json
 import pytest
 
 from soda_tta.bench import Cell, Store, run_grid
-from soda_tta.bench.runner import missing_of
+from soda_tta.bench.finished import missing_of
 from soda_tta.cli import main
 
 
@@ -69,3 +69,15 @@ def test_a_store_to_reuse_is_never_written_and_may_know_other_methods(tmp_path) 
     report = lambda cell, result: told.append(result["after"])  # noqa: E731
     assert run_grid([cell(numbers={"q": 5})], Store(tmp_path / "mine"), reuse=[done], report=report) == 0
     assert told == [40.0] and done.path.read_bytes() == before
+
+
+def test_what_this_version_would_refuse_to_run_stops_no_other_grid(tmp_path) -> None:
+    done = Store(tmp_path / "done")
+    done.add(Cell(method="ma-so", budget=2.0), result(1.0))  # a budget that is too small for it
+    assert missing_of([cell()], Store(tmp_path / "mine"), [done]) == [cell()]
+
+
+def test_clean_images_of_any_severity_are_the_same_experiment(tmp_path) -> None:
+    done = Store(tmp_path / "done")
+    done.add(cell(corruption="clean", severity=3), result(40.0))
+    assert missing_of([cell(corruption="clean"), cell()], Store(tmp_path / "mine"), [done]) == [cell()]

@@ -67,7 +67,7 @@ def test_a_merge_takes_adaptors_and_tells_which_cells_came_out_otherwise(tmp_pat
     assert main(["bench", "merge", *places[:2], "--out", places[2], "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [told[place]["taken"] for place in places[:2]] == [1, 1]
-    assert told[places[1]]["differing"] == ["soda on gaussian_noise of cifar10, seed 0"]
+    assert told[places[1]]["differing"] == ["soda on gaussian_noise 5 of cifar10, cifar10_resnet20, 500 images, seed 0"]
     both = Store(places[2])
     assert both.results[cell(seed=0).key]["result"] == RESULT
     assert both.adaptor_path(cell(seed=1)).read_bytes() == b"an adaptor"

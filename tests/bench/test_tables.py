@@ -82,3 +82,13 @@ def test_for_programs_a_table_is_numbers() -> None:
     assert facts["rows"]["snow"] == {"deployed": {"accuracy": 30.0, "deviation": None, "seeds": 1}}
     assert facts["mean"]["soda"] == 61.5 and facts["queries_an_image"]["soda"] == 902.0
     assert facts["columns"] == ["deployed", "soda"] and len(facts["protocol"]) == 1
+
+
+def test_clean_images_stand_beside_every_severity() -> None:
+    places = [("fog", 1, 80.0), ("fog", 3, 60.0), ("clean", 5, 90.0)]
+    entries = [(Cell(method="soda", corruption=c, severity=s), {**RESULT, "after": a}) for c, s, a in places]
+    facts = make_table(entries).facts()
+    assert facts["columns"] == ["soda (severity=1)", "soda (severity=3)"]
+    assert [each["accuracy"] for each in facts["rows"]["clean"].values()] == [90.0, 90.0]
+    assert facts["mean"] == {"soda (severity=1)": 80.0, "soda (severity=3)": 60.0}
+    assert make_table(entries[1:]).columns == ["soda"]  # one severity is no difference

@@ -45,6 +45,12 @@ def test_tables_gains_and_curves(store, tmp_path) -> None:
     assert "<td><b>50.5 ± 0.7</b></td>" in html
 
 
+def test_clean_images_are_in_no_mean_of_the_page(store, tmp_path) -> None:
+    store.add(Cell(method="soda", corruption="clean"), result(90, 90))
+    facts = write_report(store.folder, tmp_path / "page.html").facts
+    assert facts["gains"][0]["gain"] == pytest.approx(3.67) and facts["gains"][0]["cells"] == 3
+
+
 def test_cells_of_several_severities_are_no_contest(store, tmp_path) -> None:
     store.add(Cell(method="soda", corruption="fog", severity=1), result(70, 80))
     html = write_report(store.folder, tmp_path / "page.html").path.read_text()

@@ -20,7 +20,7 @@ from soda_tta.data import load_dataset
 from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.data.dataset import Dataset
-from soda_tta.errors import RecipeError, RunError
+from soda_tta.errors import RecipeError, RunError, SodaError
 from soda_tta.events import Epoch, Event
 from soda_tta.plan import Plan, plan_run
 from soda_tta.recipes import find_method
@@ -30,8 +30,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 CLEAN = "clean"
 MODEL_OF = {  # what a set of images is usually shown to
     "cifar10": "cifar10_resnet20",
+    "cifar10-c": "cifar10_resnet20",
     "cifar100": "cifar100_resnet20",
+    "cifar100-c": "cifar100_resnet20",
     "imagenet": "imagenet_resnet50",
+    "imagenet-c": "imagenet_resnet50",
     "imagenet-1000": "imagenet_efficientnet_lite0",
     "pacs": "pacs_photo_lite0",
 }
@@ -61,6 +64,8 @@ class Cell:
         """What is run, however its numbers are put: a number that is the method's own says nothing."""
         facts = {**asdict(self), "numbers": find_method(self.method).but(**self.numbers).numbers()}
         del facts["curve"]  # watching changes nothing
+        if self.corruption == CLEAN:
+            del facts["severity"]
         return json.dumps(facts, sort_keys=True)
 
     @property
@@ -71,17 +76,21 @@ class Cell:
     @property
     def title(self) -> str:
         """What it is called where something is said of it."""
-        where = "" if self.corruption == CLEAN else f"{self.corruption} of "
-        numbers = ", ".join(f"{name}={value}" for name, value in self.numbers.items())
-        return f"{self.method}{f' ({numbers})' if numbers else ''} on {where}{self.data}, seed {self.seed}"
+        changed = ", ".join(f"{name}={value}" for name, value in self.numbers.items())
+        where = "" if self.corruption == CLEAN else f"{self.corruption} {self.severity} of "
+        budget = "" if self.budget is None else f", budget {self.budget:g}"
+        return (
+            f"{self.method}{f' ({changed})' if changed else ''} on {where}{self.data}, {self.model}, "
+            f"{self.images} images{budget}, seed {self.seed}"
+        )
 
     def check(self) -> None:
         """Fail now rather than in the middle of a grid; asks nothing and loads nothing."""
+        self._check_types()
         try:
-            self._check_types()
             self._check_facts()
-        except RecipeError as error:
-            raise RecipeError(f"{self.title}: {error}") from error
+        except SodaError as error:
+            raise type(error)(f"{self.title}: {error}") from error
 
     def _check_types(self) -> None:
         whole = {"images": 1, "seed": 0, "curve": 0, "severity": 1}
@@ -137,7 +146,7 @@ class Cell:
         data = str(facts.get("data", "cifar10"))
         model = MODEL_OF.get(spelled(data.partition("/")[0]) or data)
         if model is None:
-            raise RecipeError(f"a cell with images of your own ({data}) needs a model, which may be an .onnx file.")
+            raise RecipeError(f"there is no model of our own for {data}: name one (model), which may be an .onnx file.")
         return Cell(model=model, **facts)
 
 

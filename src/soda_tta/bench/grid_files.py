@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.bench.cell import CLEAN, Cell
+from soda_tta.data.corruptions import SEVERITIES
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import Procedure, find_method
 
@@ -46,7 +47,7 @@ def grid_from_toml(path: Path) -> list[Cell]:
         for facts, numbers in itertools.product(combinations(table), list(combinations(choices))):
             taken = numbers if not several or learns(facts.get("method")) else {}
             cell = Cell.from_facts({**facts, "numbers": taken})
-            if cell.corruption == CLEAN:
+            if cell.corruption == CLEAN and cell.severity in SEVERITIES:
                 cell = replace(cell, severity=5)  # has none: one cell, however many severities are listed
             cells[cell.key] = cell
     if not cells:

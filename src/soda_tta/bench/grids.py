@@ -63,7 +63,7 @@ def imagenet(scale: Scale) -> list[Cell]:
     would take two hours for each run of soda.
     """
     if scale.own_lr:
-        names = in_main_table(but=("dine", "beta", "soda-fo"))  # nor has the paper these there
+        names = in_main_table(but=("dine", "beta", "soda-fo"))  # nor has the paper these there; da-pgd takes 60 GB
         return cells(replace(scale, images=50_000), names, CORRUPTIONS, "imagenet", model="imagenet_resnet50")
     small = replace(scale, images=min(scale.images, 200), epochs=min(scale.epochs, 15))
     rows = cells(small, SIX, PAIR, "imagenet", model="imagenet_efficientnet_lite0")

@@ -25,9 +25,9 @@ def find_cells(store: Store, method: str, corruption: str | None = None) -> list
     """
     found: dict[str, Cell] = {}
     columns: set[str] = set()
-    entries = list(store)
-    for (cell, _), column in zip(entries, column_names(entries), strict=True):
-        if method in (cell.method, column) and corruption in (None, cell.corruption):
+    names = column_names(entries := list(store))
+    for (cell, _), column in zip(entries, names, strict=True):
+        if method == (column if method in names else cell.method) and corruption in (None, cell.corruption):
             found.setdefault(cell.corruption, cell)
             columns.add(column)
     if not found:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import shutil
@@ -11,17 +10,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 from soda_tta.bench.cell import Cell, run_cell
+from soda_tta.bench.finished import Reporter, refuse_other_models, take_finished
 from soda_tta.bench.store import Store
-from soda_tta.box import load_box
-from soda_tta.errors import RecipeError, RunError
+from soda_tta.errors import RunError
 
-Reporter = Callable[[Cell, dict[str, Any]], None]
 SHOWN = 10  # failures told one by one
 
 
@@ -49,8 +47,8 @@ def run_grid(
         unique = {cell.key: cell for cell in cells if cell not in store}
         working = store.folder / "working"
         for cell, result in _results(list(unique.values()), working, jobs):
-            if isinstance(result, Exception):
-                failed.append(f"{cell.title}: {type(result).__name__}: {result}")
+            if isinstance(result, Failed):
+                failed.append(f"{cell.title}: {result.why}")
                 if complain:
                     complain(failed[-1])
                 continue
@@ -76,70 +74,21 @@ class CellsFailed(RunError):
         super().__init__("\n".join(told))
 
 
-def refuse_other_models(cells: Sequence[Cell], store: Store) -> None:
-    """A file keeps its name when another model is put in its place, and the old results are not of that one."""
-    named = {cell.model for cell in cells if cell.of_own_model}
-    for cell, result in store:
-        if cell.model in named and not of_this_model(cell, result):
-            raise RunError(
-                f"{store.path} holds results of another model that was {cell.model} then; give another folder (--out)."
-            )
+@dataclass(frozen=True)
+class Failed:
+    """What went wrong with a cell, in words: not every exception survives the way between two processes."""
+
+    why: str
 
 
-def of_this_model(cell: Cell, result: dict[str, Any]) -> bool:
-    """Whether a result is of the file that is there now."""
-    return not cell.of_own_model or result["card"]["box"]["fingerprint"] == fingerprint(cell.model)
-
-
-def fingerprint(model: str) -> str:
-    return _fingerprint(model, Path(model).stat().st_mtime_ns)
-
-
-@functools.cache
-def _fingerprint(model: str, written: int) -> str:
-    del written  # read again when the file has been
-    return load_box(model, threads=1).fingerprint()
-
-
-def missing_of(cells: Sequence[Cell], store: Store, reuse: Sequence[Store] = ()) -> list[Cell]:
-    """The cells that neither the store nor, under whatever name, one to reuse has."""
-    refuse_other_models(cells, store)
-    known = finished([store, *reuse])
-    return [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
-
-
-def finished(stores: Sequence[Store]) -> dict[tuple[str, int], tuple[Store, Cell]]:
-    """Where each experiment has been run. A run that was watched also answers for one that need not be."""
-    known = {}
-    for store in stores:
-        for cell, result in store:
-            with suppress(RecipeError):  # of a method or a number that this version has not, or of a file that is gone
-                cell.check()
-                if not of_this_model(cell, result):
-                    continue
-                known.update({(cell.experiment, curve): (store, cell) for curve in {0, cell.curve}})
-    return known
-
-
-def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], report: Reporter | None) -> None:
-    """Copy into the store what has been run elsewhere, with the adaptors that are kept."""
-    known = finished([store, *reuse])
-    for cell in cells:
-        if cell not in store and (place := known.get((cell.experiment, cell.curve))):
-            other, same = place
-            result = store.take(cell, other, same, {} if cell.curve else {"curve": []})
-            if report:
-                report(cell, result)
-
-
-def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any] | Exception]]:
+def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any] | Failed]]:
     os.environ["OMP_NUM_THREADS"] = "1"  # two processes with two threads each would destroy one another
     others = set(active_children())
     with ProcessPoolExecutor(
         max(1, jobs), mp_context=get_context("spawn"), initializer=_die_with, initargs=(os.getpid(),)
     ) as pool:
         waiting = iter(cells)
-        running: dict[Future[dict[str, Any]], Cell] = {}
+        running: dict[Future[dict[str, Any] | Failed], Cell] = {}
         try:
             while True:
                 # no more than the workers can begin at once: what waits in the pool would still be run after Ctrl-C
@@ -148,23 +97,17 @@ def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(future), _outcome(future)
+                    yield running.pop(future), future.result()
+        except BrokenProcessPool as error:
+            fewer = " with fewer --jobs" if jobs > 1 else ""
+            raise RunError(
+                "a worker was killed, perhaps for want of memory; finished cells are kept. Run the same command again"
+                f"{fewer} to go on."
+            ) from error
         except BaseException:
             for worker in set(active_children()) - others:
                 worker.terminate()  # its cell goes on from its checkpoint another time
             raise
-
-
-def _outcome(future: Future[dict[str, Any]]) -> dict[str, Any] | Exception:
-    try:
-        return future.result()
-    except BrokenProcessPool as error:
-        raise RunError(
-            "a worker was killed, perhaps for want of memory; finished cells are kept. Run the same command to go on, "
-            "with fewer --jobs."
-        ) from error
-    except Exception as error:
-        return error
 
 
 def _die_with(parent: int) -> None:
@@ -178,11 +121,14 @@ def _die_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(cell: Cell, working: str) -> dict[str, Any]:
+def _work(cell: Cell, working: str) -> dict[str, Any] | Failed:
     import warnings
 
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # what a user should know is among the result's notices
-    return run_cell(cell, Path(working))
+    try:
+        return run_cell(cell, Path(working))
+    except (Exception, SystemExit) as error:
+        return Failed(f"{type(error).__name__}: {error}")

@@ -102,14 +102,34 @@ class Store:
 
     def merge(self, other: Store) -> tuple[list[Cell], list[Cell]]:
         """Take what the other has and this has not; returns what was taken, and what both have with other answers."""
+        self._refuse_other_models(other)
         taken, differing = [], []
         for cell, result in list(other):
             if cell not in self:
                 self.take(cell, other, cell, {})
                 taken.append(cell)
-            elif self.results[cell.key]["result"]["after"] != result["after"]:
+            elif not same_answers(self.results[cell.key]["result"], result):
                 differing.append(cell)
         return taken, differing
+
+    def _refuse_other_models(self, other: Store) -> None:
+        """Two files of one name would be shown as two seeds of one model."""
+        models: dict[str, str] = {}
+        for store in (self, other):
+            for cell, result in store:
+                if cell.of_own_model:
+                    known = result["card"]["box"]["fingerprint"]
+                    if models.setdefault(cell.model, known) != known:
+                        raise RunError(
+                            f"{cell.model} was one model for {self.folder} and another for {other.folder}; "
+                            "give their files different names and run one of the grids again."
+                        )
+
+
+def same_answers(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    """Whether two runs of a cell came out alike, as far as it is known."""
+    fact = "right" if "right" in one and "right" in two else "after"
+    return bool(one[fact] == two[fact])
 
 
 def take_lock(place: int, folder: Path) -> None:

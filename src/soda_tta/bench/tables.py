@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
 from typing import Any
 
@@ -13,7 +13,7 @@ from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
 
 ORDER = (*CORRUPTIONS, CLEAN)
-FORMATS = ("markdown", "csv", "latex")
+Entry = tuple[Cell, dict[str, Any]]
 
 
 @dataclass
@@ -94,21 +94,33 @@ class Table:
         }
 
 
-def make_table(results: Iterable[tuple[Cell, dict[str, Any]]]) -> Table:
+def make_table(results: Iterable[Entry]) -> Table:
     """Only seeds share a place: whatever else differs between cells goes into the names of their columns."""
     entries = list(results)
-    varying, table = what_varies(entries), Table()
-    if "data" in varying and all(cell.corruption == CLEAN for cell, _ in entries):  # domains are the rows then
-        table.heading = "data"
-        varying.remove("data")
-    for (cell, result), column in zip(entries, column_names(entries, varying), strict=True):
-        table.add(cell, result, column)
+    table = Table("data" if domains_are_rows(entries) else "corruption")
+    for entry, column in zip(by_severity := with_clean_everywhere(entries), column_names(by_severity), strict=True):
+        table.add(*entry, column)
     return table
 
 
-def column_names(entries: Sequence[tuple[Cell, dict[str, Any]]], varying: Sequence[str] | None = None) -> list[str]:
+def domains_are_rows(entries: Sequence[Entry]) -> bool:
+    return "data" in what_varies(entries) and all(cell.corruption == CLEAN for cell, _ in entries)
+
+
+def with_clean_everywhere(entries: Sequence[Entry]) -> list[Entry]:
+    """Clean images have no severity: they stand beside each one there is."""
+    severities = {cell.severity for cell, _ in entries if cell.corruption != CLEAN}
+    return [
+        (replace(cell, severity=severity), result)
+        for cell, result in entries
+        for severity in (sorted(severities) if cell.corruption == CLEAN and severities else [cell.severity])
+    ]
+
+
+def column_names(entries: Sequence[Entry]) -> list[str]:
     """The column of every cell."""
-    varying = what_varies(entries) if varying is None else varying
+    rows = "data" if domains_are_rows(entries) else None
+    varying = [name for name in what_varies(entries) if name != rows]
     alike: dict[str, list[Cell]] = {}
     for cell, _ in entries:
         alike.setdefault(cell.method, []).append(cell)
@@ -119,10 +131,12 @@ PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number
 TOLD_APART = ("data", "model", "severity", "images", "budget")
 
 
-def what_varies(entries: Iterable[tuple[Cell, dict[str, Any]]]) -> list[str]:
+def what_varies(entries: Iterable[Entry]) -> list[str]:
     """The facts in which these cells differ, beside the method, its numbers, the corruption and the seed."""
     cells = [cell for cell, _ in entries]
-    return [name for name in TOLD_APART if len({str(getattr(cell, name)) for cell in cells}) > 1]
+    corrupted = [cell for cell in cells if cell.corruption != CLEAN]
+    of = {name: corrupted if name == "severity" else cells for name in TOLD_APART}
+    return [name for name in TOLD_APART if len({str(getattr(cell, name)) for cell in of[name]}) > 1]
 
 
 def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -> str:

@@ -98,8 +98,9 @@ def queries_of(cells: Iterable[Cell]) -> int:
 
 def run_cells(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store, find_grid, run_grid
+    from soda_tta.bench.finished import missing_of
     from soda_tta.bench.live import LiveTable
-    from soda_tta.bench.runner import missing_of
+    from soda_tta.bench.runner import CellsFailed
 
     everything = find_grid(options.grid, options.scale)
     cells = [cell for cell in everything if options.only in (None, cell.method)]
@@ -115,6 +116,10 @@ def run_cells(options: argparse.Namespace) -> int:
             done = run_grid(cells, store, jobs=options.jobs, report=report, complain=report.complain, reuse=reuse)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Finished cells are kept; run the same command to go on.") from None
+        except CellsFailed as failures:
+            if options.json:
+                print(json.dumps({"failed": failures.failed, "store": str(store.path)}))
+            raise
     if options.json:
         print(json.dumps({"run": done, "kept": len(cells) - done, "store": str(store.path)}))
     else:

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from soda_tta.bench.cell import Cell
+from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import TOLD_APART, label, make_table
+from soda_tta.bench.tables import column_names, make_table, what_varies
 from soda_tta.report import figures
 from soda_tta.report.page import render
 from soda_tta.report.run_page import Figure
@@ -29,7 +29,7 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
         title=folder.resolve().name,
         count=len(store),
         rows=rows,
-        best=[None if _varying(store) else best_of(row) for row in rows[1:-1]],
+        best=[None if what_varies(store) else best_of(row) for row in rows[1:-1]],  # else it is no contest
         gains=gains,
         curves=_curves(entries),
         protocol=sorted(table.protocol),
@@ -49,7 +49,8 @@ def best_of(row: list[str]) -> int | None:
 def _gains(entries: list[Entry]) -> list[dict[str, Any]]:
     """For each column of the table, over all its cells: the mean accuracy before and after, and how often it harms."""
     cells: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for name, _, result in entries:
+    corrupted = [entry for entry in entries if entry[1].corruption != CLEAN]  # as in the table's mean
+    for name, _, result in corrupted or entries:
         cells[name].append(result)
     rows = [
         {
@@ -69,16 +70,8 @@ MEANS = ("before", "after", "queries_an_image", "seconds")
 
 def _named(store: Store) -> list[Entry]:
     """Every cell with the name of its column in the table."""
-    entries, varying = list(store), _varying(store)
-    alike: dict[str, list[Cell]] = defaultdict(list)
-    for cell, _ in entries:
-        alike[cell.method].append(cell)
-    return [(label(cell, varying, alike[cell.method]), cell, result) for cell, result in entries]
-
-
-def _varying(store: Store) -> list[str]:
-    """In what the cells differ beside method, corruption and seed: accuracies of a row are then no contest."""
-    return [name for name in TOLD_APART if len({str(getattr(cell, name)) for cell, _ in store}) > 1]
+    entries = list(store)
+    return [(name, *entry) for name, entry in zip(column_names(entries), entries, strict=True)]
 
 
 def _curves(entries: list[Entry]) -> list[Figure]:
