@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from soda_tta.bench.cell import Cell, accuracy, cell_images
+from soda_tta.bench.cell import Cell
+from soda_tta.bench.measurement import accuracy, cell_images
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.recipes.input_space import OwnPerturbations
 from soda_tta.run import versions

@@ -22,9 +22,10 @@ import numpy as np
 from pages import markdown, renewed
 from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
 from soda_tta.bench import Cell, Store, make_table, render
-from soda_tta.bench.cell import CLEAN, right
+from soda_tta.bench.cell import CLEAN
 from soda_tta.bench.figure_data import convergence
 from soda_tta.bench.figures import draw_figure, figure_facts
+from soda_tta.bench.measurement import right
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from soda_tta.bench import Cell, Store, run_grid
-from soda_tta.bench.cell import right
 from soda_tta.bench.finished import missing_of
+from soda_tta.bench.measurement import right
 from soda_tta.bench.runner import CellsFailed
 from soda_tta.errors import RecipeError, RunError
 

@@ -13,7 +13,7 @@ import pytest
 from soda_tta import zoo
 from soda_tta.atomic import append_bytes
 from soda_tta.bench import Cell, Store, run_cell
-from soda_tta.bench.cell import Curve
+from soda_tta.bench.measurement import Curve
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.run_folder import WORKING
@@ -81,12 +81,15 @@ def test_figures_of_what_was_learned_and_a_model_of_ones_own(tmp_path) -> None:
         by_model.setdefault(cell.model, []).append((cell.corruption, result["after"]))
         assert store.adaptor_path(cell).exists()
     assert sorted(by_model["mine.onnx"]) == sorted(by_model["cifar10_resnet20"])  # one model under two names
-    shown = json.loads(bench(tmp_path, "figure", "store", "--kind", "pictures", "--out", "pictures.svg", "--json"))
+    columns = json.loads(bench(tmp_path, "table", "store", "--json"))["columns"]
+    assert columns == [f"soda (lr=0.05, model={model})" for model in ("cifar10_resnet20", "mine.onnx")]
+    drawn = ("--json", "--method", columns[0])
+    shown = json.loads(bench(tmp_path, "figure", "store", "--kind", "pictures", "--out", "pictures.svg", *drawn))
     assert [each["corruption"] for each in shown["pictures"]] == ["contrast", "pixelate"]
     assert all(each["distance"]["corrupted"] > 0 and len(each["adapted"]) == 32 for each in shown["pictures"])
     kept, removed = (store.adaptor_path(cell) for cell, _ in list(store)[:2])
     removed.unlink()  # as in a store from elsewhere: the cell is run again
-    plane = json.loads(bench(tmp_path, "figure", "store", "--kind", "tsne", "--out", "tsne.png", "--json"))
+    plane = json.loads(bench(tmp_path, "figure", "store", "--kind", "tsne", "--out", "tsne.png", *drawn))
     assert len(plane["before"]) == len(plane["after"]) == len(plane["labels"]) == 40 and len(plane["classes"]) == 10
     assert kept.exists() and (tmp_path / "tsne.png").stat().st_size > 5000
 

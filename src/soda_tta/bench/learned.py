@@ -10,7 +10,8 @@ import numpy as np
 
 from soda_tta import zoo
 from soda_tta.adaptors import Adaptor
-from soda_tta.bench.cell import Array, Cell, cell_images, run_cell
+from soda_tta.bench.cell import Cell
+from soda_tta.bench.measurement import Array, cell_images, run_cell
 from soda_tta.bench.store import Store
 from soda_tta.bench.tables import column_names
 from soda_tta.data.corruptions import CORRUPTIONS

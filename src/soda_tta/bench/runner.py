@@ -15,8 +15,9 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
-from soda_tta.bench.cell import Cell, run_cell
+from soda_tta.bench.cell import Cell
 from soda_tta.bench.finished import Reporter, refuse_other_models, take_finished
+from soda_tta.bench.measurement import run_cell
 from soda_tta.bench.store import Store
 from soda_tta.errors import RunError
 
