@@ -293,14 +293,34 @@ EXPERIMENTS = (
         "alpha",
         "Ours: does the cross-entropy term matter?",
         varied("soda", "alpha", {0.0: None, 1e-4: None, 1e-2: None, 1.0: None}),
-        (Claim("at the paper's alpha it does nothing", "soda, alpha 0.0001", "soda, alpha 0.0", alike=True),),
+        (
+            Claim("at the paper's alpha it does nothing", "soda, alpha 0.0001", "soda, alpha 0.0", alike=True),
+            Claim("a larger one harms", "soda, alpha 0.0", "soda, alpha 1.0"),
+        ),
         paper="no such experiment",
     ),
     Experiment(
         "sigma",
         "Ours: directions of deviation 0.1 (released code) or 1 (as printed)",
-        varied("soda", "sigma", {0.1: None, 1.0: None}),
-        (),
+        (
+            *varied("soda", "sigma", {0.1: None, 1.0: None}, lr="auto"),
+            *(
+                Row(f"soda, sigma {sigma}, lr {lr}", "soda", {"sigma": sigma, "lr": lr})
+                for sigma, lr in ((0.1, 0.03), (1.0, 1e-3), (1.0, 3e-4))
+            ),
+            *(
+                Row(f"soda, sigma {sigma}, the paper's lr", "soda", {"sigma": sigma, "lr": None})
+                for sigma in (0.1, 1.0)
+            ),
+        ),
+        (
+            Claim(
+                "with steps of the same size they are alike",
+                "soda, sigma 1.0, lr 0.0003",
+                "soda, sigma 0.1, lr 0.03",
+                True,
+            ),
+        ),
         paper="no such experiment",
     ),
     Experiment(

@@ -165,7 +165,11 @@ def protocol(entries: list[Entry]) -> str:
     table = make_table(entries)
     seeds = len({cell.seed for cell, _ in entries})
     told = "; ".join(sorted(table.protocol))
-    return f"{len(entries)} cells, {seeds} seed{'s' if seeds > 1 else ''}. {told}."
+    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {told}."
+
+
+def plural(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def curves_text(store: Store) -> str:

@@ -262,8 +262,9 @@ def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[
     """What is known to go wrong with these numbers, each with its remedy; costs no query."""
     found = []
     steps = plan.epochs * -(-plan.images // recipe.batch)
-    by_step = "lr" in recipe.numbers() and not recipe.learning_rates
-    if by_step and recipe.step == soda.step and steps < PAPER_STEPS / 2:
+    numbers, papers = recipe.numbers(), soda.numbers()
+    same_step = recipe.step == soda.step and numbers.get("sigma") == papers["sigma"]  # which it grows with, squared
+    if "lr" in numbers and not recipe.learning_rates and same_step and steps < PAPER_STEPS / 2:
         found.append(
             f"the paper's learning rate belongs to {PAPER_STEPS:,} steps and this run makes {steps:,}: "
             "the adaptor may hardly move; try lr=auto (--set lr=auto)."

@@ -97,6 +97,15 @@ def selection(scale: Scale) -> list[Cell]:
     return ablation(one, "soda", PAIR[:1], tau=tau, rho=rho, alpha=[1e-4, 1e-3, 1e-2])
 
 
+def directions(scale: Scale) -> list[Cell]:
+    """The estimate grows with sigma squared, so that the rates to choose from are too large for sigma 1: on a desk
+    both are shown with steps of the same size, too."""
+    if scale.own_lr:
+        return ablation(scale, "soda", sigma=[0.1, 1.0])
+    rates: dict[float, list[Any]] = {0.1: ["auto", 0.03], 1.0: ["auto", 1e-3, 3e-4]}
+    return [cell for sigma, lr in rates.items() for cell in ablation(scale, "soda", sigma=[sigma], lr=lr)]
+
+
 def regularisation(scale: Scale) -> list[Cell]:
     return [
         cell
@@ -167,7 +176,7 @@ GRIDS: dict[str, Grid] = {
     ),
     "selection": ("tau x rho x alpha, gaussian noise", selection),
     "alpha": ("does the cross-entropy term matter?", lambda s: ablation(s, "soda", alpha=[0.0, 1e-4, 1e-2, 1.0])),
-    "sigma": ("directions as in the released code or as printed", lambda s: ablation(s, "soda", sigma=[0.1, 1.0])),
+    "sigma": ("directions as in the released code or as printed", directions),
     "released": (
         "labels in their place, or misaligned as in the released code",
         lambda s: ablation(s, "soda", alpha=[1e-4, 1.0], aligned=[True, False]),
