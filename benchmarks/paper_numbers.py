@@ -126,6 +126,20 @@ EXPERIMENTS = (
         full=True,
     ),
     Experiment(
+        "yardstick-rate",
+        "Ours: the same at a smaller rate, gaussian noise",
+        (Row("soda, lr 0.01", "soda", {"lr": 0.01}),),
+        (),
+        paper="no such experiment",
+    ),
+    Experiment(
+        "rates",
+        "Ours: every rate that lr=auto chooses from",
+        varied("soda", "lr", {"auto": None, 0.1: None, 0.03: None, 0.01: None, 0.003: None, 0.001: None}),
+        (Claim("the chosen rate is as good as any", "soda, lr auto", "soda, lr 0.03", alike=True),),
+        paper="no such experiment",
+    ),
+    Experiment(
         "full-scale",
         "Gaussian noise exactly as in the paper: 10,000 images, 150 epochs, 9 million queries",
         (Row("soda", "soda", paper=73.18),),

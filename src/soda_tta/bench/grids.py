@@ -144,6 +144,14 @@ GRIDS: dict[str, Grid] = {
         lambda s: cells(replace(s, seeds=1), ("deployed", "soda", "soda-fo", "bn"), FIVE, "cifar10"),
     ),
     "yardstick": ("soda at the paper's 900 queries an image, 1,000 images", yardstick),
+    "yardstick-rate": (
+        "the same on gaussian noise with a smaller rate than lr=auto takes",
+        lambda s: [Cell(method="soda", images=1000, curve=15, numbers={"lr": 0.01})],
+    ),
+    "rates": (
+        "soda at every rate that lr=auto chooses from",
+        lambda s: ablation(s, "soda", lr=["auto", 0.1, 0.03, 0.01, 0.003, 0.001]),
+    ),
     "full-scale": (
         "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
         lambda s: [Cell(method="soda", images=10_000, curve=15)],
