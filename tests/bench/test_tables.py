@@ -1,5 +1,6 @@
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -66,6 +67,8 @@ def test_a_number_has_one_column_whichever_of_its_names_and_orders_it_was_given_
     numbers = [{"q": 2, "mu": 0.1}, {"mu": 0.1, "directions": 2}]
     entries = [(Cell(method="soda", seed=seed, numbers=each), RESULT) for seed, each in enumerate(numbers)]
     assert make_table(entries).columns == ["soda (mu=0.1, q=2)"]
+    twice = [(replace(cell, seed=0), result) for cell, result in entries]  # is no second seed
+    assert make_table(twice).facts()["rows"]["gaussian_noise"]["soda (mu=0.1, q=2)"]["seeds"] == 1
 
 
 def test_clean_images_are_shown_and_not_averaged() -> None:

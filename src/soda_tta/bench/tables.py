@@ -98,8 +98,14 @@ def make_table(results: Iterable[Entry]) -> Table:
     """Only seeds share a place: whatever else differs between cells goes into the names of their columns."""
     entries = list(results)
     table = Table("data" if domains_are_rows(entries) else "corruption")
-    for entry, column in zip(by_severity := with_clean_everywhere(entries), column_names(by_severity), strict=True):
-        table.add(*entry, column)
+    seen = set()
+    for (cell, result), column in zip(
+        everywhere := with_clean_everywhere(entries), column_names(everywhere), strict=True
+    ):
+        place = (column, getattr(cell, table.heading), cell.seed)
+        if place not in seen:  # the same experiment may be there twice, its numbers called by other names
+            table.add(cell, result, column)
+        seen.add(place)
     return table
 
 
