@@ -149,8 +149,8 @@ GRIDS: dict[str, Grid] = {
         lambda s: [Cell(method="soda", images=1000, curve=15, numbers={"lr": 0.01})],
     ),
     "rates": (
-        "soda at every rate that lr=auto chooses from",
-        lambda s: ablation(s, "soda", lr=["auto", 0.1, 0.03, 0.01, 0.003, 0.001]),
+        "soda at every rate that lr=auto chooses from; on spatter, too, where it harms",
+        lambda s: ablation(s, "soda", (*PAIR, "spatter"), lr=["auto", 0.1, 0.03, 0.01, 0.003, 0.001]),
     ),
     "full-scale": (
         "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
