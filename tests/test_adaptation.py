@@ -132,7 +132,7 @@ def test_events_tell_the_plan_then_every_query(images, box) -> None:
 def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) -> None:
     run = adapt(images, box, "soda", lr="auto", epochs=10, batch=25, width=4)
     assert run.card["chosen_lr"] in (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-    assert run.ledger.queries["tune"] == 50 * 6 * (5 * 1 + 2 * 1)
+    assert run.ledger.queries["tune"] == 50 * 6 * (5 * 1 + 3 * 1 + 2 * 3)
     assert run.history[-1].epoch == 10 and {step.lr for step in run.history} == {run.card["chosen_lr"]}
 
 

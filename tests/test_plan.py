@@ -44,8 +44,8 @@ def test_a_small_budget_buys_part_of_an_epoch() -> None:
 
 def test_choosing_the_learning_rate_is_paid_for_in_the_plan() -> None:
     plan = plan_run(AUTO.but(epochs=100), 1000)
-    assert plan.rungs == (5, 20)
-    assert plan.queries["tune"] == 6000 * (5 * 5 + 2 * 15)
-    assert plan.queries["probe"] == 6000 * 80
+    assert plan.rungs == (5, 20, 50)
+    assert plan.queries["tune"] == 6000 * (5 * 5 + 3 * 15 + 2 * 30)
+    assert plan.queries["probe"] == 6000 * 50
     with pytest.raises(BudgetError, match="lr="):
         plan_run(AUTO, 1000, budget=10)

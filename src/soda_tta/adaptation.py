@@ -20,7 +20,7 @@ from soda_tta.errors import BoxError, RecipeError
 from soda_tta.evaluation import Task
 from soda_tta.events import Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.loop import Training
-from soda_tta.plan import KEPT, Plan, plan_run
+from soda_tta.plan import RUNGS, Plan, plan_run
 from soda_tta.recipes import Given, Method, Procedure, Recipe, find_method
 from soda_tta.recipes.soda import soda
 from soda_tta.rounding import LOOKED_AT, drowned_probes
@@ -182,7 +182,7 @@ def _learn(
         )
         for lr in recipe.learning_rates or (recipe.step.lr,)
     ]
-    for rung, kept in zip(plan.rungs, KEPT, strict=False):
+    for rung, (_, kept) in zip(plan.rungs, RUNGS, strict=False):  # no rungs where there is one rate
         for rival in rivals:
             for step in rival.advance(rung, "tune"):
                 _tell_step(step, rival, tell)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from soda_tta.errors import BudgetError
 from soda_tta.recipes import Method, Procedure
 
-RUNGS = (0.05, 0.20)  # rivals for lr="auto" are compared after these shares of the epochs
-KEPT = (2, 1)  # and so many of them go on
+# Rivals for lr="auto" are compared after these shares of the epochs, and so many of them go on. A large rate is ahead
+# at first and overtaken later, so that half of the epochs must be seen (benchmarks/rate_choice.py).
+RUNGS = ((0.05, 3), (0.20, 2), (0.50, 1))
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
         )
         return Plan(images, math.ceil(spent / cost), (), {**passes, "probe": spent}, limit, spent < wanted)
     for epochs in range(recipe.epochs, 0, -1):
-        rungs = tuple(max(1, math.ceil(share * epochs)) for share in RUNGS)
-        tune = cost * (len(recipe.learning_rates) * rungs[0] + KEPT[0] * (rungs[1] - rungs[0]))
-        probe = cost * (epochs - rungs[1])
+        rungs = tuple(max(1, math.ceil(share * epochs)) for share, _ in RUNGS)
+        tune = cost * _epochs_of_rivals(len(recipe.learning_rates), rungs)
+        probe = cost * (epochs - rungs[-1])
         if learning is None or tune + probe <= learning:
             queries = {**passes, "tune": tune, "probe": probe}
             return Plan(images, epochs, rungs, queries, limit, epochs < recipe.epochs)
@@ -79,6 +80,19 @@ def plan_run(recipe: Method, images: int, budget: float | None = None) -> Plan:
         f"a budget of {budget:g} queries an image cannot compare {len(recipe.learning_rates)} learning rates; "
         "raise it or state one (--set lr=0.01)."
     )
+
+
+def _epochs_of_rivals(rivals: int, rungs: tuple[int, ...]) -> int:
+    """What all of them take together until one is left.
+
+    >>> _epochs_of_rivals(5, (5, 20, 50))    # 5 x 5 + 3 x 15 + 2 x 30
+    130
+    """
+    total = reached = 0
+    for rung, (_, kept) in zip(rungs, RUNGS, strict=True):
+        total += rivals * (rung - reached)
+        rivals, reached = min(rivals, kept), rung
+    return total
 
 
 def _plan_procedure(recipe: Procedure, images: int, limit: int | None) -> Plan:

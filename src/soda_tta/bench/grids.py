@@ -10,10 +10,11 @@ from typing import Any
 
 from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.bench.grid_files import grid_from_toml
-from soda_tta.bench.scales import FIVE, PAIR, SCALES, Scale
+from soda_tta.bench.scales import FIVE, PAIR, RATES, SCALES, Scale
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import methods
+from soda_tta.recipes.recipe import LEARNING_RATES
 
 OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
 SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is short
@@ -99,12 +100,34 @@ def selection(scale: Scale) -> list[Cell]:
 
 
 def directions(scale: Scale) -> list[Cell]:
-    """The estimate grows with sigma squared, so that the rates to choose from are too large for sigma 1: on a desk
-    both are shown with steps of the same size, too."""
+    """The estimate grows with sigma squared: on a desk sigma 1 is shown with steps of the same size, too."""
     if scale.own_lr:
         return ablation(scale, "soda", sigma=[0.1, 1.0])
-    rates: dict[float, list[Any]] = {0.1: ["auto", 0.03], 1.0: ["auto", 1e-3, 3e-4]}
-    return [cell for sigma, lr in rates.items() for cell in ablation(scale, "soda", sigma=[sigma], lr=lr)]
+    same = ablation(scale, "soda", sigma=[1.0], lr=[RATES["soda"], RATES["soda"] / 100])
+    return [*ablation(scale, "soda", sigma=[0.1]), *same]
+
+
+def rates(scale: Scale) -> list[Cell]:
+    """What the rate of a small scale is chosen from, and what lr=auto makes of it; on spatter, too, where one harms."""
+    every, three = list(LEARNING_RATES[::-1]), list(LEARNING_RATES[:1:-1])
+    return [
+        *ablation(scale, "soda", RATED, lr=["auto"]),
+        *ablation(scale, "soda", RATED, curve=1, lr=every),
+        *ablation(scale, "soda-fo", PAIR, curve=1, lr=every),
+        *(cell for name in ("da-pl", "da-direct") for cell in ablation(scale, name, PAIR, curve=1, lr=three)),
+    ]
+
+
+def optimisers(scale: Scale) -> list[Cell]:
+    """A rate of one says nothing of the other's: on a desk each has its own, chosen without labels or the method's."""
+    own: dict[str, Any] = {} if scale.own_lr else {"lr": ["auto"]}
+    rate: dict[str, Any] = {} if scale.own_lr else {"lr": [RATES["soda-fo"]]}
+    return [
+        *ablation(scale, "soda", step=["sgd"]),
+        *ablation(scale, "soda", step=["adam"], **own),
+        *ablation(scale, "soda-r", step=["sgd"], **rate),
+        *ablation(scale, "soda-r", step=["adam"]),
+    ]
 
 
 def regularisation(scale: Scale) -> list[Cell]:
@@ -150,11 +173,8 @@ GRIDS: dict[str, Grid] = {
         lambda s: [Cell(method="soda", images=1000, curve=15, numbers={"lr": 0.01})],
     ),
     "rates": (
-        "soda at every rate that lr=auto chooses from; on spatter, too, where it harms",
-        lambda s: [
-            *ablation(s, "soda", RATED, lr=["auto"]),
-            *ablation(s, "soda", RATED, curve=1, lr=[0.1, 0.03, 0.01, 0.003, 0.001]),
-        ],
+        "soda, soda-fo, da-pl and da-direct at the rates that lr=auto chooses from",
+        rates,
     ),
     "full-scale": (
         "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
@@ -202,13 +222,7 @@ GRIDS: dict[str, Grid] = {
         ],
     ),
     "regularisation": ("perturbation norm on and off", regularisation),
-    "optimisers": (
-        "SGD and Adam",
-        lambda s: [
-            *ablation(s, "soda", step=["sgd", "adam"]),
-            *ablation(s, "soda-r", step=["sgd", "adam"], lr=[1e-3 if s.own_lr else "auto"]),
-        ],
-    ),
+    "optimisers": ("SGD and Adam", optimisers),
     "dropout": (
         "dropout on and off, both with two residual blocks",
         lambda s: [
