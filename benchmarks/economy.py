@@ -20,7 +20,7 @@ import economy_curve
 import objectives
 import transports
 import verdicts
-from pages import markdown, renewed
+from pages import NOTHING, markdown, renewed
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.recipes.soda import soda
@@ -131,7 +131,6 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
 
 
 Results = list[tuple[Cell, dict[str, Any]]]
-NOTHING = "Not run yet."
 
 
 def main() -> None:

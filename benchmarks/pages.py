@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+NOTHING = "Not run yet."
+
 
 def markdown(lines: list[list[str]]) -> str:
     """The first line is the head."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pages import markdown, renewed
+from pages import NOTHING, markdown, renewed
 from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
 from soda_tta.bench import Cell, Store, make_table, render
 from soda_tta.bench.cell import CLEAN
@@ -29,7 +29,6 @@ from soda_tta.bench.measurement import right
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
-NOTHING = "Not run yet."
 FIGURES = {  # kind and caption of what is drawn beside a table, into docs/figures
     "cifar10": ("queries", "Accuracy against queries an image"),
     "points": ("points", "Accuracy by the number of images"),

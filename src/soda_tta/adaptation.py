@@ -203,7 +203,7 @@ def _tell_step(step: Step, training: Training, tell: Listener) -> None:
     if step.step == step.of:
         training.adaptor.parameters = training.search.theta.astype(np.float32)
         rival = training.history[0].lr  # what tells it from others; evolution reports its deviation, which changes
-        tell(Epoch(step.epoch, rival, step.loss, training.task.ledger.total, training.adaptor))
+        tell(Epoch(step.epoch, rival, training.epoch_loss(step.epoch), training.task.ledger.total, training.adaptor))
 
 
 def protocol_card(

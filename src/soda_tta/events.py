@@ -54,7 +54,7 @@ class Epoch:
 
     epoch: int
     lr: float
-    loss: float  # of its last step
+    loss: float  # its mean
     queries: int  # spent so far, all purposes
     adaptor: Adaptor
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from soda_tta.data import load_dataset
 from soda_tta.data.catalogue import spelled
 from soda_tta.data.dataset import Dataset
 from soda_tta.errors import RecipeError, RunError
-from soda_tta.events import Epoch, Event
+from soda_tta.events import Epoch, Event, Step
 from soda_tta.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,6 +52,7 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         "verdict": None if run.verdict is None else run.verdict.facts(),
         "seconds": round(time.perf_counter() - began, 2),
         "notices": [*(f"a half-done cell was begun again: {reason}" for reason in again), *run.notices],
+        "losses": losses(run.history),
         "curve": curve.points,
         "card": run.card,
     }
@@ -116,6 +118,14 @@ def accuracy(probabilities: Array, labels: Array) -> float:
 def bits(probabilities: Array, labels: Array) -> str:
     """Which images are answered rightly, in hexadecimal: two runs on the same images can be compared one by one."""
     return np.packbits(probabilities.argmax(axis=1) == labels).tobytes().hex()
+
+
+def losses(history: list[Step]) -> list[float]:
+    """The mean loss of each epoch: by it runs can be told apart without labels."""
+    found: dict[int, list[float]] = {}
+    for step in history:
+        found.setdefault(step.epoch, []).append(step.loss)
+    return [round(mean(of), 5) for of in found.values()]
 
 
 def right(result: dict[str, Any], images: int, when: str = "after") -> Array | None:

@@ -1,0 +1,76 @@
+"""When may lr=auto choose? What each schedule would take, from runs at every rate: `soda-tta bench run rates`.
+
+    python benchmarks/rate_choice.py
+
+No label is used: a rate is as good as the loss it ends with. The table is part of docs/reproduction.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+
+from pages import NOTHING, markdown
+from soda_tta.bench import Store
+from soda_tta.plan import RUNGS
+from soda_tta.recipes.recipe import LEARNING_RATES
+
+STORE = Path(__file__).parents[1] / "results" / "rates"
+Schedule = tuple[tuple[float, int], ...]  # share of the epochs, rates that go on
+SCHEDULES: dict[str, Schedule] = {
+    "2 after 5 %, 1 after 20 %": ((0.05, 2), (0.2, 1)),
+    "3 after 5 %, 2 after 20 %, 1 after 50 %": ((0.05, 3), (0.2, 2), (0.5, 1)),
+    "3 after 5 %, 2 after 20 %, 1 at the end": ((0.05, 3), (0.2, 2), (1.0, 1)),
+    "all to the end": ((1.0, 1),),
+}
+Losses = list[float]  # of each epoch
+
+
+def final_loss(losses: Losses) -> float:
+    """The mean over the last fifth of the epochs."""
+    return mean(losses[math.floor(0.8 * len(losses)) :])
+
+
+def taken(runs: dict[float, Losses], schedule: Schedule) -> float:
+    """The rate that is left in the end."""
+    left, epochs = list(runs), min(map(len, runs.values()))
+    for share, kept in schedule:
+        rung = max(1, math.ceil(share * epochs))
+        left = sorted(left, key=lambda rate: runs[rate][rung - 1])[:kept]
+    return left[0]
+
+
+def cost(schedule: Schedule, rates: int) -> float:
+    """In runs at one rate."""
+    total, reached = 0.0, 0.0
+    for share, kept in schedule:
+        total += rates * (share - reached)
+        rates, reached = min(rates, kept), share
+    return total + 1 - reached
+
+
+def text(store: Store) -> str:
+    runs: dict[tuple[str, str], dict[float, Losses]] = defaultdict(dict)
+    for cell, result in store:
+        if result.get("losses") and cell.numbers["lr"] != "auto":
+            runs[cell.method, cell.corruption][cell.numbers["lr"]] = result["losses"]
+    runs = {name: found for name, found in runs.items() if set(found) == set(LEARNING_RATES)}
+    if not runs:
+        return NOTHING
+    lines = [["", *(f"{method}, {where.replace('_', ' ')}" for method, where in runs), "loss above the least", "runs"]]
+    ends = [{rate: final_loss(losses) for rate, losses in found.items()} for found in runs.values()]
+    for name, schedule in SCHEDULES.items():
+        rates = [taken(found, schedule) for found in runs.values()]
+        above = mean(end[rate] - min(end.values()) for end, rate in zip(ends, rates, strict=True))
+        label = f"**{name}** (lr=auto)" if schedule == RUNGS else name
+        paid = cost(schedule, len(LEARNING_RATES))
+        lines.append([label, *(f"{rate:g}" for rate in rates), f"{above:.3f}", f"{paid:.2f}"])
+    best = [min(end, key=lambda rate: end[rate]) for end in ends]
+    lines.append(["least loss over the last fifth", *(f"{rate:g}" for rate in best), "0", ""])
+    return markdown(lines)
+
+
+if __name__ == "__main__":
+    print(text(Store(STORE)))
