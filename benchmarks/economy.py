@@ -18,6 +18,7 @@ import numpy as np
 
 import economy_curve
 import objectives
+import rate_choice
 import transports
 import verdicts
 from pages import NOTHING, markdown, renewed
@@ -279,9 +280,11 @@ def curve_lines(store: Store) -> economy_curve.Lines:
     known = [(cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store]
     complete = {line for line in (search_of(c) for c, _ in known) if places_of(line, known) == set(CURVE)}
     found = economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete], search_of)
-    told = [(cell, as_if_told(result, cell.images)) for cell, result in chosen_rates()]
+    told = chosen_rates()
     first = max((1 + r["curve"][0]["queries"] / c.images for c, r in told), default=0)  # not measured before
-    for name, points in economy_curve.lines(told, lambda _: f"soda, its rate told (mean of {len(told)})").items():
+    for name, points in economy_curve.lines(
+        told, lambda _: f"soda to the paper's budget (mean of {len(told)})"
+    ).items():
         found[name] = {budget: value for budget, value in points.items() if budget >= first}
     return found
 
@@ -291,15 +294,9 @@ def places_of(line: str, results: Results) -> set[str]:
 
 
 def chosen_rates() -> Results:
-    """The paper's SODA to its whole budget, at the rate chosen without labels: `soda-tta bench run yardstick`."""
-    return [(cell, result) for cell, result in Store(YARDSTICK) if cell.method == "soda-auto"]
-
-
-def as_if_told(result: dict[str, Any], images: int) -> dict[str, Any]:
-    """The run at the rate it chose, had somebody told it: nothing is paid for choosing."""
-    step, rate = soda.queries_an_epoch, result["card"]["chosen_lr"]
-    points = [{**p, "queries": images * (1 + step * p["epoch"])} for p in result["curve"] if p["lr"] == rate]
-    return {**result, "curve": points, "queries_an_image": 1 + step * points[-1]["epoch"] + 1}
+    """The paper's SODA to its whole budget, at the rate of those run with the least loss at the end:
+    `soda-tta bench run yardstick`. Nothing is paid for choosing."""
+    return rate_choice.least_loss(Store(YARDSTICK))
 
 
 def search_of(cell: Cell) -> str:
@@ -312,14 +309,16 @@ def yardstick(full: Results, some: Results) -> str:
     """soda-e beside the paper's SODA at its whole budget."""
     of_all = {c.corruption: r for c, r in full if c.method == "soda-e" and c.budget == 5}
     of_some = {c.corruption: r for c, r in some if c.method == "soda-e"}
-    paper = [(c.corruption, r) for c, r in chosen_rates() if c.corruption in of_all and c.corruption in of_some]
+    chosen = [(c, r) for c, r in chosen_rates() if c.corruption in of_all and c.corruption in of_some]
+    rates = {c.corruption: c.numbers.get("lr", soda.step.lr) for c, _ in chosen}
+    paper = [(c.corruption, r) for c, r in chosen]
     if not paper:
         return NOTHING
     lines = [["", "unadapted", "soda", "its rate", "soda-e, the same images", "soda-e, all images"]]
     for name, result in paper:
         row = [result["before"], result["after"], of_some[name]["after"], of_all[name]["after"]]
         shown = [f"{value:.1f}" for value in row]
-        lines.append([name.replace("_", " "), *shown[:2], f"{result['card']['chosen_lr']:g}", *shown[2:]])
+        lines.append([name.replace("_", " "), *shown[:2], f"{rates[name]:g}", *shown[2:]])
     columns = [[r["before"], r["after"], of_some[n]["after"], of_all[n]["after"]] for n, r in paper]
     means = [f"**{value:.1f}**" for value in np.mean(columns, axis=0)]
     lines.append([f"**mean of {len(paper)}**", *means[:2], "", *means[2:]])

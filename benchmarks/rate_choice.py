@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from pages import NOTHING, markdown
-from soda_tta.bench import Store
+from soda_tta.bench import Cell, Store
 from soda_tta.plan import RUNGS
 from soda_tta.recipes.recipe import LEARNING_RATES
 
@@ -26,11 +28,23 @@ SCHEDULES: dict[str, Schedule] = {
     "all to the end": ((1.0, 1),),
 }
 Losses = list[float]  # of each epoch
+Entry = tuple[Cell, dict[str, Any]]
 
 
 def final_loss(losses: Losses) -> float:
     """The mean over the last fifth of the epochs."""
     return mean(losses[math.floor(0.8 * len(losses)) :])
+
+
+def least_loss(found: Iterable[Entry]) -> list[Entry]:
+    """Of runs that differ in their rate, the one for each corruption that ends with the least loss."""
+    best: dict[str, tuple[float, Entry]] = {}
+    for cell, result in found:
+        # of cells older than "losses" there are the losses of the epochs that were measured
+        end = final_loss(result.get("losses") or [point["loss"] for point in result["curve"]])
+        if cell.corruption not in best or end < best[cell.corruption][0]:
+            best[cell.corruption] = (end, (cell, result))
+    return [entry for _, entry in best.values()]
 
 
 def taken(runs: dict[float, Losses], schedule: Schedule) -> float:
@@ -51,7 +65,7 @@ def cost(schedule: Schedule, rates: int) -> float:
     return total + 1 - reached
 
 
-def text(store: Store) -> str:
+def schedules_text(store: Store) -> str:
     runs: dict[tuple[str, str], dict[float, Losses]] = defaultdict(dict)
     for cell, result in store:
         if result.get("losses") and cell.numbers["lr"] != "auto":
@@ -73,4 +87,4 @@ def text(store: Store) -> str:
 
 
 if __name__ == "__main__":
-    print(text(Store(STORE)))
+    print(schedules_text(Store(STORE)))

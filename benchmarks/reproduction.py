@@ -21,6 +21,7 @@ import numpy as np
 
 from pages import NOTHING, markdown, renewed
 from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
+from rate_choice import least_loss, schedules_text
 from soda_tta.bench import Cell, Store, make_table, render
 from soda_tta.bench.cell import CLEAN
 from soda_tta.bench.figure_data import convergence
@@ -62,6 +63,7 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     if experiment.gain:
         entries = [(cell, {**result, "after": result["after"] - result["before"]}) for cell, result in entries]
     rows = {row.name: [entry for entry in entries if belongs(entry[0], row)] for row in experiment.rows}
+    rows |= {row.name: least_loss(rows[row.name]) for row in experiment.rows if row.least_loss}
     rows = {name: found for name, found in rows.items() if found}
     if not rows:
         return NOTHING
@@ -163,8 +165,11 @@ def same_images(cell: Cell) -> tuple[Any, ...]:
 def protocol(entries: list[Entry]) -> str:
     table = make_table(entries)
     seeds = len({cell.seed for cell, _ in entries})
-    told = "; ".join(sorted(table.protocol))
-    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {told}."
+    told = [line.split(", ") for line in sorted(table.protocol)]
+    shared = [fact for fact in told[0] if all(fact in line for line in told)]
+    others = [", ".join(fact for fact in line if fact not in shared) for line in told]
+    text = ", ".join(shared) + (f"; {' | '.join(other or 'no changes' for other in others)}" if any(others) else "")
+    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {text}."
 
 
 def plural(count: int, what: str) -> str:
@@ -215,6 +220,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
     found = {
         "gradient-error": gradient_text(results / "gradient_error.json"),
         "random-walk": random_walk_text(results / "random_walk.json"),
+        "rate-choice": schedules_text(Store(results / "rates")),
     }
     for experiment in EXPERIMENTS:
         folder = results / experiment.grid

@@ -1,28 +1,16 @@
 """The page of measured tables: it is what the stores give, and its verdicts follow from the numbers."""
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from soda_tta.bench import GRIDS, Cell, Store, find_grid
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
-def reproduction():
-    sys.path.insert(0, str(BENCHMARKS))  # as for a script that is run
-    try:
-        spec = importlib.util.spec_from_file_location("reproduction", BENCHMARKS / "reproduction.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    return module
+def reproduction(benchmark_script):
+    return benchmark_script("reproduction")
 
 
 def result(after: float) -> dict:

@@ -106,11 +106,12 @@ def selection(scale: Scale) -> list[Cell]:
 
 
 def directions(scale: Scale) -> list[Cell]:
-    """The estimate grows with sigma squared: on a desk sigma 1 is shown with steps of the same size, too."""
+    """The estimate grows with sigma squared: on a desk sigma 1 is shown with smaller rates, too, down to the one that
+    makes steps of the same size."""
     if scale.own_lr:
         return ablation(scale, "soda", sigma=[0.1, 1.0])
-    same = ablation(scale, "soda", sigma=[1.0], lr=[RATES["soda"], RATES["soda"] / 100])
-    return [*ablation(scale, "soda", sigma=[0.1]), *same]
+    smaller = ablation(scale, "soda", sigma=[1.0], lr=[1e-3, RATES["soda"] / 100])
+    return [*ablation(scale, "soda", sigma=[0.1, 1.0]), *smaller]
 
 
 def rates(scale: Scale) -> list[Cell]:
