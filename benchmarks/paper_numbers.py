@@ -67,6 +67,8 @@ PEERS = (
     ("beta", "beta", {"adversarial": 0.0}),
     ("beta with an adversary", "beta", {"adversarial": 0.1}),
 )
+# epochs of the second stage; on a desk 6, in the paper's size 30
+STAGES = ((0, "distilled", None), (6, "fine-tuned", 500), (30, "fine-tuned for 30 epochs", 10_000))
 
 EXPERIMENTS = (
     Experiment(
@@ -272,10 +274,17 @@ EXPERIMENTS = (
         "peers",
         "DINE and BETA, stage by stage",
         tuple(
-            Row(f"{name}, {told}", method, {"finetune_epochs": epochs, **more})
+            Row(f"{name}, {told}", method, {"finetune_epochs": epochs, **more}, images=images)
             for name, method, more in PEERS
-            for epochs, told in ((0, "distilled"), (6, "fine-tuned"), (30, "fine-tuned for 30 epochs"))
+            for epochs, told, images in STAGES
             if epochs or not more.get("adversarial")
+        )
+        + tuple(
+            Row(f"dine, {told}", "dine", numbers, images=images)
+            for told, numbers, images in (
+                ("five times the epochs", {"finetune_epochs": 30}, 500),
+                ("four times the images", {"finetune_epochs": 6}, 2000),
+            )
         ),
         (),
         paper="no such experiment",
