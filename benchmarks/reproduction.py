@@ -165,11 +165,7 @@ def same_images(cell: Cell) -> tuple[Any, ...]:
 def protocol(entries: list[Entry]) -> str:
     table = make_table(entries)
     seeds = len({cell.seed for cell, _ in entries})
-    told = [line.split(", ") for line in sorted(table.protocol)]
-    shared = [fact for fact in told[0] if all(fact in line for line in told)]
-    others = [", ".join(fact for fact in line if fact not in shared) for line in told]
-    text = ", ".join(shared) + (f"; {' | '.join(other or 'no changes' for other in others)}" if any(others) else "")
-    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {text}."
+    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {table.told()}."
 
 
 def plural(count: int, what: str) -> str:

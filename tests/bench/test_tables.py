@@ -84,7 +84,22 @@ def test_for_programs_a_table_is_numbers() -> None:
     assert facts["rows"]["fog"]["soda"] == {"accuracy": 72.0, "deviation": pytest.approx(2.828, abs=1e-3), "seeds": 2}
     assert facts["rows"]["snow"] == {"deployed": {"accuracy": 30.0, "deviation": None, "seeds": 1}}
     assert facts["mean"]["soda"] == 61.5 and facts["queries_an_image"]["soda"] == 902.0
-    assert facts["columns"] == ["deployed", "soda"] and len(facts["protocol"]) == 1
+    assert facts["columns"] == ["deployed", "soda"]
+    assert facts["protocol"]["soda"] == facts["protocol"]["deployed"]
+
+
+def test_the_protocol_says_once_what_is_shared_and_by_column_what_is_not() -> None:
+    numbers = {"deployed": {}, "soda": {"epochs": 30, "lr": 0.03}, "da-pl": {"lr": 0.03, "epochs": 30}}
+    cells = [Cell(method=m, images=1000, numbers=n) for m, n in numbers.items()]
+    table = make_table([(cell, RESULT) for cell in cells])
+    assert table.columns == list(numbers)
+    assert table.told() == "cifar10, cifar10_resnet20, severity 5, 1,000 images; epochs 30, lr 0.03 (soda, da-pl)"
+    rates = [
+        Cell(method="soda", corruption=c, numbers={"epochs": 3, "lr": r}) for c in ("fog", "clean") for r in (1, 2)
+    ]
+    table = make_table([(cell, RESULT) for cell in rates])
+    assert table.columns == ["soda (lr=1)", "soda (lr=2)"]  # what a name tells is not told again
+    assert table.told() == "cifar10, cifar10_resnet20, severity 5, 500 images, epochs 3"
 
 
 def test_clean_images_stand_beside_every_severity() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import column_names, label, make_table, what_varies
+from soda_tta.bench.tables import by_method, column_names, label, make_table, what_varies
 from soda_tta.errors import SodaError
 
 Entry = tuple[Cell, dict[str, Any]]
@@ -92,9 +92,10 @@ def points(store: Store) -> dict[str, Any]:
     entries = [entry for entry in store if entry[0].method.startswith("soda")]
     wanted(entries if len({cell.images for cell, _ in entries}) > 1 else [], "cells that vary images", "points")
     series: dict[str, dict[int, list[tuple[float, float]]]] = {}
-    varying = [name for name in what_varies(entries) if name != "images"]
+    varying, alike = [name for name in what_varies(entries) if name != "images"], by_method(entries)
     for cell, result in entries:
-        by = series.setdefault(f"{label(cell, varying)}, {cell.corruption.replace('_', ' ')}", {})
+        name = label(cell, varying, alike[cell.method])
+        by = series.setdefault(f"{name}, {cell.corruption.replace('_', ' ')}", {})
         by.setdefault(cell.images, []).append((result["before"], result["after"]))
     return {
         "series": {

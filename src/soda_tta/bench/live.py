@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from soda_tta.bench.cell import Cell
-from soda_tta.bench.tables import column_names, label
+from soda_tta.bench.tables import column_names
 
 Entry = tuple[Cell, dict[str, Any]]
 
@@ -57,7 +57,7 @@ class LiveTable:
         if self.live:
             self.live.update(self.picture())
         elif not self.quiet:
-            line = f"{cell.corruption:<18} {label(cell):<30} {result['before']:5.1f} -> {result['after']:5.1f}"
+            line = f"{cell.corruption:<18} {self.rows[cell.key]:<30} {result['before']:5.1f} -> {result['after']:5.1f}"
             cost = f"{result['queries_an_image']:7.1f} queries an image  {result['seconds']:.0f} s"
             self.console.print(f"{line}  {cost}", soft_wrap=True, markup=False)
 

@@ -25,9 +25,9 @@ class Table:
     rows: list[str] = field(default_factory=list)
     values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     queries: dict[str, list[float]] = field(default_factory=dict)
-    protocol: set[str] = field(default_factory=set)
+    protocol: dict[str, list[str]] = field(default_factory=dict)  # of each column, what its name does not tell
 
-    def add(self, cell: Cell, result: dict[str, Any], column: str) -> None:
+    def add(self, cell: Cell, result: dict[str, Any], column: str, protocol: list[str]) -> None:
         row = str(getattr(cell, self.heading))
         if column not in self.columns:
             self.columns.append(column)
@@ -36,9 +36,7 @@ class Table:
             self.rows.sort(key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
         self.values.setdefault((row, column), []).append(result["after"])
         self.queries.setdefault(column, []).append(result["queries_an_image"])
-        scaling = "".join(f", {name} {cell.numbers[name]}" for name in ("epochs", "lr") if name in cell.numbers)
-        severity = "" if cell.corruption == CLEAN else f", severity {cell.severity}"
-        self.protocol.add(f"{cell.data}, {cell.model}{severity}, {cell.images:,} images{scaling}")
+        self.protocol[column] = protocol
 
     @property
     def shared(self) -> list[str]:
@@ -69,6 +67,15 @@ class Table:
         paid = [v for c in self.columns for v in (f"{told['queries_an_image'][c]:.3f}", "")]
         return [head, *body, [f"mean of {len(self.shared)}", *means], ["queries an image", *paid]]
 
+    def told(self) -> str:
+        """The protocol in words: what all columns share, then what some have beside it."""
+        shared = [fact for fact in next(iter(self.protocol.values())) if all(fact in p for p in self.protocol.values())]
+        others: dict[str, list[str]] = {}
+        for column, facts in self.protocol.items():
+            others.setdefault(", ".join(fact for fact in facts if fact not in shared), []).append(column)
+        rest = [f"{facts} ({', '.join(columns)})" for facts, columns in others.items() if facts]
+        return "; ".join([", ".join(shared), *rest])
+
     def facts(self) -> dict[str, Any]:
         """The same for programs: numbers, unrounded."""
         shared = self.shared
@@ -90,7 +97,7 @@ class Table:
             "averaged": shared,
             "mean": {c: mean(mean(self.values[row, c]) for row in shared) for c in self.columns} if shared else {},
             "queries_an_image": {c: mean(self.queries[c]) for c in self.columns},
-            "protocol": sorted(self.protocol),
+            "protocol": self.protocol,
         }
 
 
@@ -98,15 +105,26 @@ def make_table(results: Iterable[Entry]) -> Table:
     """Only seeds share a place: whatever else differs between cells goes into the names of their columns."""
     entries = list(results)
     table = Table("data" if domains_are_rows(entries) else "corruption")
-    seen = set()
-    for (cell, result), column in zip(
-        everywhere := with_clean_everywhere(entries), column_names(everywhere), strict=True
-    ):
+    everywhere = with_clean_everywhere(entries)
+    told = {table.heading, *what_varies(everywhere)}  # by the names of rows and columns
+    if all(cell.corruption == CLEAN for cell, _ in entries):
+        told.add("severity")
+    alike, seen = by_method(everywhere), set()
+    for (cell, result), column in zip(everywhere, column_names(everywhere), strict=True):
         place = (column, getattr(cell, table.heading), cell.seed)
         if place not in seen:  # the same experiment may be there twice, its numbers called by other names
-            table.add(cell, result, column)
+            table.add(cell, result, column, protocol_of(cell, told | differing(alike[cell.method])))
         seen.add(place)
     return table
+
+
+def protocol_of(cell: Cell, told: set[str]) -> list[str]:
+    """The facts of a cell in words, but for those told elsewhere."""
+    words = {"data": cell.data, "model": cell.model, "severity": f"severity {cell.severity}"}
+    words["images"] = f"{cell.images:,} images"
+    words |= {} if cell.budget is None else {"budget": f"at most {cell.budget:g} queries an image"}
+    words |= {name: f"{name} {cell.numbers[name]}" for name in SCALING if name in cell.numbers}
+    return [fact for name, fact in words.items() if name not in told]
 
 
 def domains_are_rows(entries: Sequence[Entry]) -> bool:
@@ -127,14 +145,20 @@ def column_names(entries: Sequence[Entry]) -> list[str]:
     """The column of every cell."""
     rows = "data" if domains_are_rows(entries) else None
     varying = [name for name in what_varies(entries) if name != rows]
-    alike: dict[str, list[Cell]] = {}
-    for cell, _ in entries:
-        alike.setdefault(cell.method, []).append(cell)
+    alike = by_method(entries)
     return [label(cell, varying, alike[cell.method]) for cell, _ in entries]
+
+
+def by_method(entries: Sequence[Entry]) -> dict[str, list[Cell]]:
+    found: dict[str, list[Cell]] = {}
+    for cell, _ in entries:
+        found.setdefault(cell.method, []).append(cell)
+    return found
 
 
 PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number was given by
 TOLD_APART = ("data", "model", "severity", "images", "budget")
+SCALING = ("epochs", "lr")  # belong to the size of an experiment, unless cells of a method differ in them
 
 
 def what_varies(entries: Iterable[Entry]) -> list[str]:
@@ -146,16 +170,16 @@ def what_varies(entries: Iterable[Entry]) -> list[str]:
 
 
 def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -> str:
-    """The method, what was changed in it, and in what the store varies.
-
-    Epochs and lr=auto only scale a run and are on the protocol line, unless cells of this method differ in them.
-    """
-    differ = {name for name in ("epochs", "lr") if len({str(other.numbers.get(name)) for other in alike}) > 1}
-    scaling = {"epochs"} if cell.numbers.get("lr") != "auto" else {"epochs", "lr"}
+    """The method, what was changed in it, and in what the store varies."""
+    scaling = set(SCALING) - differing(alike)
     own = sorted((PAPERS_NAME.get(name, name), value) for name, value in cell.numbers.items())
-    changed = [f"{name}={value}" for name, value in own if name not in scaling - differ]
+    changed = [f"{name}={value}" for name, value in own if name not in scaling]
     changed += [f"{name}={getattr(cell, name)}" for name in varying]
     return cell.method + (f" ({', '.join(changed)})" if changed else "")
+
+
+def differing(cells: Sequence[Cell]) -> set[str]:
+    return {name for name in SCALING if len({str(cell.numbers.get(name)) for cell in cells}) > 1}
 
 
 def written(values: list[float] | None) -> str:
@@ -171,17 +195,16 @@ def render(table: Table, form: str = "markdown") -> str:
         csv.writer(buffer, lineterminator="\n").writerows(table.fields())
         return buffer.getvalue()
     if form == "latex":
-        return latex(rows, sorted(table.protocol))
+        return latex(rows, table.told())
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines.insert(1, "|---" * len(rows[0]) + "|")
-    return "\n".join([*lines, "", "Protocol: " + "; ".join(sorted(table.protocol)) + ". Accuracy in %.", ""])
+    return "\n".join([*lines, "", f"Protocol: {table.told()}. Accuracy in %.", ""])
 
 
-def latex(rows: list[list[str]], protocol: list[str]) -> str:
+def latex(rows: list[list[str]], protocol: str) -> str:
     """A booktabs table."""
     escape = str.maketrans({"_": r"\_", "%": r"\%", "&": r"\&", "±": r"$\pm$"})
     lines = [" & ".join(value.translate(escape) for value in row) + r" \\" for row in rows]
     columns = "l" + "r" * (len(rows[0]) - 1)
     inside = [r"\toprule", lines[0], r"\midrule", *lines[1:-2], r"\midrule", *lines[-2:], r"\bottomrule"]
-    note = "% " + "; ".join(protocol)
-    return "\n".join([note, rf"\begin{{tabular}}{{{columns}}}", *inside, r"\end{tabular}", ""])
+    return "\n".join([f"% {protocol}", rf"\begin{{tabular}}{{{columns}}}", *inside, r"\end{tabular}", ""])
