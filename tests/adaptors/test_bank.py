@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soda_tta.adaptors import Adaptor, Bank, BankAdaptor
+from soda_tta.adaptors.files import write_adaptor_file
 from soda_tta.adaptors.parts import MIXED, PARTS, in_words, moves, scale, units
 from soda_tta.errors import ImageError, RecipeError, RunError
 
@@ -236,3 +237,12 @@ def test_impossible_structures_and_files_are_refused(tmp_path) -> None:
     short.save(tmp_path / "short.safetensors")
     with pytest.raises(RunError, match="short"):
         Adaptor.load(tmp_path / "short.safetensors")
+
+
+def test_numbers_learned_for_other_parts_are_refused(tmp_path) -> None:
+    path, bank = tmp_path / "bank.safetensors", with_parameters(0, grain=2.0)
+    write_adaptor_file(path, "bank", {"grain": 2.0}, bank.parameters)  # of before parts were named
+    assert (Adaptor.load(path).parameters == bank.parameters).all()
+    write_adaptor_file(path, "bank", {**bank.numbers(), "parts": [NAMES[1], NAMES[0], *NAMES[2:]]}, bank.parameters)
+    with pytest.raises(RunError, match="other parts"):
+        Adaptor.load(path)

@@ -29,6 +29,7 @@ RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor
     "motion": lambda images, radii, grain: restore.blurred_along_own_motion(images, scaled(radii, grain)),
     "blur": lambda images, radii, grain: [restore.gaussian(images, radius) for radius in scaled(radii, grain)],
 }
+NAMES = [part.name for part in PARTS]
 COARSE = 2  # the grain from which larger blocks are shrunk, and fewer neighbours are searched: there each costs more
 KERNEL = 7  # pixels; a wider kernel would hardly differ from the wide blurs among the versions
 SPREAD, MIDDLE = 0.25, 0.47  # deviation and mean of the pixels of ordinary photographs
@@ -120,11 +121,15 @@ class BankAdaptor(Adaptor):
         return in_words(self.parameters, self.structure.grain)
 
     def numbers(self) -> dict[str, Any]:
-        return asdict(self.structure)
+        return {**asdict(self.structure), "parts": NAMES}
 
     @classmethod
     def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> BankAdaptor:
-        return cls(Bank(**numbers), parameters)
+        """Numbers belong to the parts they were learned for; files from before these were named have the first ones."""
+        structure = {name: value for name, value in numbers.items() if name != "parts"}
+        if numbers.get("parts", NAMES) != NAMES:
+            raise ValueError("its bank has other parts than this version's; use the version that wrote it.")
+        return cls(Bank(**structure), parameters)
 
     def as_module(self) -> nn.Module:
         return Restoration(self.structure.grain, torch.from_numpy(self.parameters.copy()))
