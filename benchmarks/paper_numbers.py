@@ -49,16 +49,15 @@ class Experiment:
     gain: bool = False  # compare what was gained: the rows begin from different accuracies
 
 
-def varied(method: str, name: str, numbers: dict[Any, float | None], **fixed: Any) -> tuple[Row, ...]:
+def varied(method: str, name: str, numbers: dict[Any, float | None]) -> tuple[Row, ...]:
     """A row a value of one number."""
-    return tuple(Row(f"{method}, {name} {v}", method, {name: v, **fixed}, paper) for v, paper in numbers.items())
+    return tuple(Row(f"{method}, {name} {value}", method, {name: value}, paper) for value, paper in numbers.items())
 
 
 C10 = {"deployed": 72.39, "dine": 73.86, "beta": 75.71, "da-pgd": 24.63, "da-zoo-input": 68.70, "da-direct": 70.48}
 C10 |= {"da-pl": 72.93, "soda-o": 78.79, "soda": 82.55, "soda-fo": 85.97, "soda-r": 88.39, "ma-so": 86.54}
 C100 = {"deployed": 41.41, "soda": 52.41, "soda-r": 60.31, "ma-so": 62.02}
 IMAGENET = {"deployed": (8.98, 70.92), "soda": (26.72, 74.72), "soda-r": (40.99, 61.71), "ma-so": (34.85, 69.21)}
-RATES = LEARNING_RATES[::-1]
 LITE, RESNET = "imagenet_efficientnet_lite0", "imagenet_resnet50"
 OURS = tuple(name for name in methods() if name not in C10 and name not in OWN_PROTOCOL)  # what the paper lacks
 
@@ -143,8 +142,8 @@ EXPERIMENTS = (
         "rates",
         "Ours: every rate that lr=auto chooses from",
         (
-            *varied("soda", "lr", dict.fromkeys(("auto", *RATES))),
-            *varied("soda-fo", "lr", dict.fromkeys(RATES)),
+            *varied("soda", "lr", dict.fromkeys(("auto", *LEARNING_RATES[::-1]))),
+            *varied("soda-fo", "lr", dict.fromkeys(LEARNING_RATES[::-1])),
         ),
         (Claim("the chosen rate is as good as any", "soda, lr auto", "soda, lr 0.03", alike=True),),
         paper="no such experiment",

@@ -16,6 +16,7 @@ from typing import Any
 
 from pages import NOTHING, markdown
 from soda_tta.bench import Cell, Store
+from soda_tta.bench.figure_data import curve
 from soda_tta.plan import RUNGS
 from soda_tta.recipes.recipe import LEARNING_RATES
 
@@ -37,13 +38,14 @@ def final_loss(losses: Losses) -> float:
 
 
 def least_loss(found: Iterable[Entry]) -> list[Entry]:
-    """Of runs that differ in their rate, the one for each corruption that ends with the least loss."""
-    best: dict[str, tuple[float, Entry]] = {}
+    """Of runs that differ in their rate alone, the one that ends with the least loss."""
+    best: dict[tuple[str, str, int], tuple[float, Entry]] = {}
     for cell, result in found:
-        # of cells older than "losses" there are the losses of the epochs that were measured
-        end = final_loss(result.get("losses") or [point["loss"] for point in result["curve"]])
-        if cell.corruption not in best or end < best[cell.corruption][0]:
-            best[cell.corruption] = (end, (cell, result))
+        # of cells older than "losses" there is the loss of the last step of the epochs that were measured
+        end = final_loss(result.get("losses") or [point["loss"] for point in curve(result)])
+        place = (cell.data, cell.corruption, cell.seed)
+        if place not in best or end < best[place][0]:
+            best[place] = (end, (cell, result))
     return [entry for _, entry in best.values()]
 
 
@@ -68,8 +70,9 @@ def cost(schedule: Schedule, rates: int) -> float:
 def schedules_text(store: Store) -> str:
     runs: dict[tuple[str, str], dict[float, Losses]] = defaultdict(dict)
     for cell, result in store:
-        if result.get("losses") and cell.numbers["lr"] != "auto":
-            runs[cell.method, cell.corruption][cell.numbers["lr"]] = result["losses"]
+        rate = cell.numbers.get("lr")
+        if result.get("losses") and rate in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
+            runs[cell.method, cell.corruption][rate] = result["losses"]
     runs = {name: found for name, found in runs.items() if set(found) == set(LEARNING_RATES)}
     if not runs:
         return NOTHING

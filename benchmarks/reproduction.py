@@ -27,6 +27,7 @@ from soda_tta.bench.cell import CLEAN
 from soda_tta.bench.figure_data import convergence
 from soda_tta.bench.figures import draw_figure, figure_facts
 from soda_tta.bench.measurement import right
+from soda_tta.bench.tables import in_common, protocol_of
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
@@ -75,16 +76,20 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     head = ["", *(name.replace("_", " ") for name in few), *summary, "queries an image"]
     with_paper = any(paper[name] is not None for name in rows)
     lines = [[*head, f"paper ({experiment.paper})"] if with_paper else head]
-    if "deployed" not in rows and len({(cell.model, cell.images) for cell, _ in entries}) == 1 and shared:
-        start = [number(before(entries, [name])) for name in few]
-        lines.append(["before", *start, *(number(before(entries, shared)) for _ in summary), "1"])
-        lines[-1] += [""] if with_paper else []
+    counts = sorted({cell.images for cell, _ in entries})
+    if "deployed" not in rows and len({cell.model for cell, _ in entries}) == 1 and shared:
+        for count in counts:
+            of = [entry for entry in entries if entry[0].images == count]
+            start = [number(before(of, [name])) for name in few]
+            name = "before" if len(counts) == 1 else f"before, {count:,} images"
+            lines.append([name, *start, *(number(before(of, shared)) for _ in summary), "1"])
+            lines[-1] += [""] if with_paper else []
     for name, found in rows.items():
         own = [*(number(mean_over(found, [p])) for p in few), *(number(means.get(name)) for _ in summary)]
         paid = f"{mean(result['queries_an_image'] for _, result in found):,.0f}"
         lines.append([name, *own, paid, *([number(paper[name], 2)] if with_paper else [])])
     told = [verdict(claim, rows, means, shared, experiment.gain) for claim in experiment.claims]
-    parts = [markdown(lines), "\n".join(told), protocol(entries)]
+    parts = [markdown(lines), "\n".join(told), protocol(rows)]
     if experiment.full:
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
@@ -162,10 +167,17 @@ def same_images(cell: Cell) -> tuple[Any, ...]:
     return cell.data, cell.model, cell.corruption, cell.severity, cell.images, cell.seed
 
 
-def protocol(entries: list[Entry]) -> str:
-    table = make_table(entries)
-    seeds = len({cell.seed for cell, _ in entries})
-    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {table.told()}."
+def protocol(rows: dict[str, list[Entry]]) -> str:
+    """How many cells, and what they were run with: what the rows share, then what some have beside it."""
+    entries = {cell.key: cell for found in rows.values() for cell, _ in found}.values()
+    told = {"severity"} if all(cell.corruption == CLEAN for cell in entries) else set()
+    told |= {"data"} if len({cell.data for cell in entries}) > 1 else set()  # the names of columns
+    facts: dict[str, list[str]] = {}
+    for name, found in rows.items():
+        own = [fact for cell, _ in found for fact in protocol_of(cell, told) if fact not in name]
+        facts[name] = list(dict.fromkeys(own))
+    seeds = len({cell.seed for cell in entries})
+    return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {in_common(facts)}."
 
 
 def plural(count: int, what: str) -> str:

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from soda_tta import Run, adapt, load_box, methods
+from soda_tta.bench.measurement import losses
 from soda_tta.box import CallableBox, Quantised
 from soda_tta.errors import BoxError, BudgetError, ImageError, RecipeError, RunError
-from soda_tta.events import Answered, Notice, Planned, Step
+from soda_tta.events import Answered, Epoch, Notice, Planned, Step
 
 NUMBERS = dict(epochs=3, batch=16, width=4, lr=0.05)
 FAST = dict(method="soda", **NUMBERS)
@@ -134,6 +135,26 @@ def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) ->
     assert run.card["chosen_lr"] in (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
     assert run.ledger.queries["tune"] == 50 * 6 * (5 * 1 + 3 * 1 + 2 * 3)
     assert run.history[-1].epoch == 10 and {step.lr for step in run.history} == {run.card["chosen_lr"]}
+
+
+def test_a_race_begun_under_another_schedule_is_not_continued(images, box, tmp_path, monkeypatch) -> None:
+    numbers = {"lr": "auto", "epochs": 20, "batch": 25, "width": 4}
+    with monkeypatch.context() as patch:
+        patch.setattr("soda_tta.plan.RUNGS", ((0.05, 2), (0.2, 1)))
+        patch.setattr("soda_tta.adaptation.RUNGS", ((0.05, 2), (0.2, 1)))
+        adapt(images, box, "soda", out=tmp_path / "run", stop=lambda: True, **numbers)
+    with pytest.raises(RunError, match=r"rungs: \[1, 4\] there, \[1, 4, 10\] here"):
+        adapt(images, box, "soda", out=tmp_path / "run", resume=True, **numbers)
+
+
+def test_an_epoch_is_told_with_its_mean_loss(images, box) -> None:
+    events = []
+    adapt(images, box, "soda", epochs=3, batch=20, width=4, listener=events.append)
+    steps = [event for event in events if isinstance(event, Step)]
+    for epoch in (event for event in events if isinstance(event, Epoch)):
+        of = [step.loss for step in steps if step.epoch == epoch.epoch]
+        assert len(of) == 3 and epoch.loss == pytest.approx(np.mean(of)) and epoch.loss != of[-1]
+    assert losses(steps) == [round(e.loss, 5) for e in events if isinstance(e, Epoch)]
 
 
 def test_too_few_steps_for_the_papers_learning_rate_are_noticed(images, box) -> None:

@@ -9,7 +9,7 @@ from soda_tta.errors import BudgetError
 from soda_tta.recipes import Method, Procedure
 
 # Rivals for lr="auto" are compared after these shares of the epochs, and so many of them go on. A large rate is ahead
-# at first and overtaken later, so that half of the epochs must be seen (benchmarks/rate_choice.py).
+# at first and overtaken later; to wait for half of the epochs is a compromise (benchmarks/rate_choice.py).
 RUNGS = ((0.05, 3), (0.20, 2), (0.50, 1))
 
 

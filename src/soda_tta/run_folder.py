@@ -21,9 +21,11 @@ def prepare_folder(folder: Path, card: dict[str, Any], resume: bool) -> Path:
             raise RunError(f"{folder} holds a run already; continue it with --resume, or choose another --out.")
         old = read_card(folder)
         old["box"].pop("classes", None)
-        differs = [name for name in IDENTITY if _plain(old.get(name)) != _plain(card[name])]
+        # the same recipe is planned alike, unless another version planned it
+        old, new = ({**of, "rungs": of["plan"]["rungs"]} for of in (old, card))
+        differs = [name for name in (*IDENTITY, "rungs") if _plain(old.get(name)) != _plain(new[name])]
         if differs:
-            what = "; ".join(f"{name}: {_difference(old.get(name), card[name])}" for name in differs)
+            what = "; ".join(f"{name}: {_difference(old.get(name), new[name])}" for name in differs)
             raise RunError(f"{folder} holds another run ({what}); choose another --out.")
         for torn in folder.glob(".*.tmp"):  # a kill came while a file was being written
             torn.unlink(missing_ok=True)

@@ -104,6 +104,17 @@ def test_small_scales_keep_lr_times_steps_where_no_lr_can_be_chosen() -> None:
     assert desk["soda-o"]["lr"] == 0.02  # 4 batches arrive where the paper has 79
     assert desk["da-pgd"]["lr"] == 0.005 and desk["da-zoo-input"]["lr"] == 0.1
     assert all("lr" not in cell.numbers for cell in find_grid("cifar10", "paper"))
+    (lr,) = {cell.numbers["lr"] for cell in find_grid("imagenet") if cell.method == "soda"}
+    assert lr == "auto"  # the rate of CIFAR says nothing there
+
+
+def test_a_peer_is_run_longer_and_on_more_images_in_proportion_to_the_scale() -> None:
+    for scale in ("tiny", "desk"):
+        size = SCALES[scale]
+        cells = [cell for cell in find_grid("peers", scale) if cell.method == "dine"]
+        epochs = sorted({cell.numbers["epochs"] for cell in cells})
+        assert len(epochs) == 2 and epochs[1] == 5 * epochs[0]
+        assert {cell.images for cell in cells} == {size.images, 4 * size.images}
 
 
 def test_a_cell_takes_an_own_onnx_file_but_not_for_a_white_box_method(tmp_path) -> None:

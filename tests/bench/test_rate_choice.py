@@ -34,7 +34,12 @@ def test_a_schedule_costs_what_the_plan_says(rate_choice) -> None:
 
 def test_the_least_loss_is_taken_for_each_corruption_whatever_its_accuracy(rate_choice) -> None:
     def entry(lr: float, where: str, losses: list[float], **more):
-        return Cell(method="soda", corruption=where, numbers={"lr": lr}), {"losses": losses, "after": 1.0, **more}
+        return Cell(method="soda", corruption=where, numbers={"lr": lr}), {
+            "losses": losses,
+            "after": 1.0,
+            "card": {},
+            **more,
+        }
 
     found = [
         entry(0.1, "fog", [-3.0] * 8 + [-1.0, -1.0], after=90.0),

@@ -85,7 +85,7 @@ def test_for_programs_a_table_is_numbers() -> None:
     assert facts["rows"]["snow"] == {"deployed": {"accuracy": 30.0, "deviation": None, "seeds": 1}}
     assert facts["mean"]["soda"] == 61.5 and facts["queries_an_image"]["soda"] == 902.0
     assert facts["columns"] == ["deployed", "soda"]
-    assert facts["protocol"]["soda"] == facts["protocol"]["deployed"]
+    assert facts["protocol"]["soda"] == facts["protocol"]["deployed"] == make_table(results()).told().split(", ")
 
 
 def test_the_protocol_says_once_what_is_shared_and_by_column_what_is_not() -> None:
@@ -100,6 +100,10 @@ def test_the_protocol_says_once_what_is_shared_and_by_column_what_is_not() -> No
     table = make_table([(cell, RESULT) for cell in rates])
     assert table.columns == ["soda (lr=1)", "soda (lr=2)"]  # what a name tells is not told again
     assert table.told() == "cifar10, cifar10_resnet20, severity 5, 500 images, epochs 3"
+
+
+def test_a_table_of_nothing_is_a_table() -> None:
+    assert make_table([]).told() == "" and "queries an image" in render(make_table([]))
 
 
 def test_clean_images_stand_beside_every_severity() -> None:

@@ -18,7 +18,7 @@ def result(before: float, after: float, curve=()) -> dict:
         "stopped": "finished",
         "seconds": 60.0,
         "curve": list(curve),
-        "card": {},
+        "card": {"chosen_lr": 0.1},
     }
 
 
@@ -38,6 +38,7 @@ def test_tables_gains_and_curves(store, tmp_path) -> None:
     made = write_report(store.folder, tmp_path / "page.html")
     html = made.path.read_text()
     check_contained(html)
+    assert "Protocol: cifar10, cifar10_resnet20, severity 5, 500 images." in html
     assert "50.5 ± 0.7" in html and "Accuracy over queries" in html and html.count("<svg") == 1
     (soda, deployed) = made.facts["gains"]
     assert soda["name"] == "soda" and soda["gain"] == pytest.approx(3.67) and soda["worse"] == 1

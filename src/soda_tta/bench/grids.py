@@ -14,7 +14,6 @@ from soda_tta.bench.scales import FIVE, PAIR, RATES, SCALES, Scale
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import methods
-from soda_tta.recipes.dine import dine
 from soda_tta.recipes.recipe import LEARNING_RATES
 
 OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
@@ -143,8 +142,8 @@ def peers(scale: Scale) -> list[Cell]:
     ]
     if scale.own_lr:
         return stages
-    longer = ablation(scale, "dine", epochs=[dine.epochs], finetune_epochs=[dine.finetune_epochs])
-    return [*stages, *longer, *ablation(replace(scale, images=4 * scale.images), "dine")]
+    longer: dict[str, Any] = {stage: [5 * epochs] for stage, epochs in scale.numbers("dine").items()}
+    return [*stages, *ablation(scale, "dine", **longer), *ablation(replace(scale, images=4 * scale.images), "dine")]
 
 
 def regularisation(scale: Scale) -> list[Cell]:
@@ -244,7 +243,7 @@ GRIDS: dict[str, Grid] = {
     ),
     "peers": (
         "DINE and BETA after each of their stages, BETA with the adversarial term its paper means; on a desk also DINE "
-        "with the paper's epochs, and with four times the images",
+        "with five times the epochs, and with four times the images",
         peers,
     ),
     "convergence": (

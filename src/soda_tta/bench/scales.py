@@ -14,8 +14,8 @@ PAIR = ("gaussian_noise", "contrast")  # where time is short, ablations are show
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
 PAPER_EPOCHS = 150
 
-# The rate of a small scale on CIFAR: of those lr=auto chooses from, the one with the least loss at the end, on gaussian
-# noise and contrast (`bench run rates`). As in the paper, methods that share soda's estimate share its rate.
+# The rate of a small scale on CIFAR. Of soda and soda-fo: of those lr=auto chooses from, the one with the least loss at
+# the end of a run on a desk (`bench run rates`). da-pl and da-direct share soda's, as in the paper.
 RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.01}
 
 

@@ -69,12 +69,7 @@ class Table:
 
     def told(self) -> str:
         """The protocol in words: what all columns share, then what some have beside it."""
-        shared = [fact for fact in next(iter(self.protocol.values())) if all(fact in p for p in self.protocol.values())]
-        others: dict[str, list[str]] = {}
-        for column, facts in self.protocol.items():
-            others.setdefault(", ".join(fact for fact in facts if fact not in shared), []).append(column)
-        rest = [f"{facts} ({', '.join(columns)})" for facts, columns in others.items() if facts]
-        return "; ".join([", ".join(shared), *rest])
+        return in_common(self.protocol)
 
     def facts(self) -> dict[str, Any]:
         """The same for programs: numbers, unrounded."""
@@ -125,6 +120,17 @@ def protocol_of(cell: Cell, told: set[str]) -> list[str]:
     words |= {} if cell.budget is None else {"budget": f"at most {cell.budget:g} queries an image"}
     words |= {name: f"{name} {cell.numbers[name]}" for name in SCALING if name in cell.numbers}
     return [fact for name, fact in words.items() if name not in told]
+
+
+def in_common(facts: dict[str, list[str]]) -> str:
+    """Facts of several names in a line: what they share, then what some have beside it."""
+    first = next(iter(facts.values()), [])
+    shared = [fact for fact in first if all(fact in others for others in facts.values())]
+    others: dict[str, list[str]] = {}
+    for name, own in facts.items():
+        others.setdefault(", ".join(fact for fact in own if fact not in shared), []).append(name)
+    rest = [f"{own} ({', '.join(names)})" for own, names in others.items() if own]
+    return "; ".join(filter(None, [", ".join(shared), *rest]))
 
 
 def domains_are_rows(entries: Sequence[Entry]) -> bool:

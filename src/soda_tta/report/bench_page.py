@@ -8,6 +8,7 @@ from statistics import mean
 from typing import Any
 
 from soda_tta.bench.cell import CLEAN, Cell
+from soda_tta.bench.figure_data import curve
 from soda_tta.bench.store import Store
 from soda_tta.bench.tables import column_names, make_table, what_varies
 from soda_tta.report import figures
@@ -32,7 +33,7 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
         best=[None if what_varies(store) else best_of(row) for row in rows[1:-1]],  # else it is no contest
         gains=gains,
         curves=_curves(entries),
-        protocol=sorted(table.protocol),
+        protocol=table.told(),
         time=_time(sum(result["seconds"] for _, result in store)),
         queries=sum(sum(result["queries"].values()) for _, result in store),
         unfinished=_unfinished(folder),
@@ -78,11 +79,10 @@ def _curves(entries: list[Entry]) -> list[Figure]:
     """Accuracy over queries, a figure a corruption; of several learning rates, the one that was kept."""
     series: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(dict)
     for name, cell, result in entries:
-        points = result["curve"]
+        points = curve(result)
         if len(points) < 2:
             continue
-        kept = points[-1].get("lr")
-        line = [(0.0, result["before"]), *((p["queries"], p["accuracy"]) for p in points if p.get("lr") == kept)]
+        line = [(0.0, result["before"]), *((p["queries"], p["accuracy"]) for p in points)]
         several = name in series[cell.corruption]
         series[cell.corruption][f"{name}, seed {cell.seed}" if several else name] = line
     return [
