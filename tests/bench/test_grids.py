@@ -106,6 +106,7 @@ def test_small_scales_keep_lr_times_steps_where_no_lr_can_be_chosen() -> None:
     assert all("lr" not in cell.numbers for cell in find_grid("cifar10", "paper"))
     (lr,) = {cell.numbers["lr"] for cell in find_grid("imagenet") if cell.method == "soda"}
     assert lr == "auto"  # the rate of CIFAR says nothing there
+    assert {cell.numbers["lr"] for cell in find_grid("cifar10", "tiny") if cell.method == "soda"} == {"auto"}
 
 
 def test_a_peer_is_run_longer_and_on_more_images_in_proportion_to_the_scale() -> None:

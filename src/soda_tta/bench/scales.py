@@ -14,7 +14,7 @@ PAIR = ("gaussian_noise", "contrast")  # where time is short, ablations are show
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
 PAPER_EPOCHS = 150
 
-# The rate of a small scale on CIFAR. Of soda and soda-fo: of those lr=auto chooses from, the one with the least loss at
+# The rates of a desk on CIFAR. Of soda and soda-fo: of those lr=auto chooses from, the one with the least loss at
 # the end of a run on a desk (`bench run rates`). da-pl and da-direct share soda's, as in the paper.
 RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.01}
 
@@ -24,8 +24,8 @@ class Scale:
     """Images, epochs and seeds; `sets` and `corruptions` are what an ablation runs over.
 
     With fewer images there are fewer steps, in which the paper's lr hardly moves anything. A small scale therefore
-    has a rate chosen without labels, once for all corruptions and ablations of CIFAR, and for other data in each run;
-    where a method cannot choose (a stream is not run twice), it keeps lr x steps as in the paper, up to 0.1.
+    chooses the lr without labels: a desk on CIFAR once for all corruptions and ablations, others in each run. Where a
+    method cannot choose (a stream is not run twice), it keeps lr x steps as in the paper, up to 0.1.
     """
 
     images: int
@@ -34,6 +34,7 @@ class Scale:
     own_lr: bool  # the paper's own lr
     sets: tuple[str, ...] = ("cifar10",)
     corruptions: tuple[str, ...] = PAIR
+    desk: bool = False
 
     def numbers(self, method: str, data: str = "cifar10", **more: Any) -> dict[str, Any]:
         """What to change in a method for this scale and this data set; `more` goes first."""
@@ -48,7 +49,7 @@ class Scale:
         if data == "imagenet" and known["epochs"] and "tau" in known:
             changes["tau"] = 0.1
         if not self.own_lr and method in RATES:
-            changes["lr"] = RATES[method] if data.startswith("cifar") else "auto"
+            changes["lr"] = RATES[method] if self.desk and data.startswith("cifar") else "auto"
         if not self.own_lr and (fewer := self.fewer_steps(method)):
             changes["lr"] = float(f"{min(0.1, known['lr'] * fewer):.1g}")
         return {**changes, **OF_THE_DATA.get((data, method), {}), **more}
@@ -66,7 +67,7 @@ class Scale:
 
 SCALES = {
     "paper": Scale(10_000, 150, 3, True, ("cifar10", "cifar100"), tuple(CORRUPTIONS)),
-    "desk": Scale(500, 30, 1, False),
+    "desk": Scale(500, 30, 1, False, desk=True),
     "tiny": Scale(128, 3, 1, False),
 }
 
