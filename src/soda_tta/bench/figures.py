@@ -87,15 +87,56 @@ def convergence(make: Any, facts: dict[str, Any]) -> Any:
 
 
 def queries(make: Any, facts: dict[str, Any]) -> Any:
-    figure = make(7.0, max(3.4, 0.6 + 0.16 * len(facts["points"])))
+    figure = make(7.0, max(3.4, 1.0 + 0.2 * len(facts["points"])))
     axes = figure.add_subplot()
-    for point, look in zip(facts["points"], looks(), strict=False):
-        look["linestyle"] = "none"
-        axes.plot([point["queries_an_image"]], [point["accuracy"]], label=point["name"], **look)
+    points = sorted(facts["points"], key=lambda point: point["queries_an_image"])
+    for point, look in zip(points, looks(), strict=False):
+        axes.plot([point["queries_an_image"]], [point["accuracy"]], **{**look, "linestyle": "none"})
     axes.set(xscale="log", xlabel="queries an image", ylabel=f"accuracy (%), mean of {len(facts['corruptions'])}")
+    axes.set_xlim(right=4 * axes.get_xlim()[1])  # room for the last names
+    low, high = axes.get_ylim()
+    for together in neighbours(points):
+        heights = apart([point["accuracy"] for point in together], (high - low) * 0.6 / len(points))
+        right = max(point["queries_an_image"] for point in together)
+        for point, height in zip(together, heights, strict=True):
+            axes.annotate(point["name"], (right, height), (6, 0), textcoords="offset points", fontsize=7, va="center")
     plain_ticks(axes.xaxis)
-    figure.legend(fontsize=7, loc="outside right upper")
     return figure
+
+
+def neighbours(points: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Points, sorted by their queries, whose names would run into each other."""
+    groups: list[list[dict[str, Any]]] = []
+    for point in points:
+        if groups and point["queries_an_image"] < 1.7 * groups[-1][-1]["queries_an_image"]:
+            groups[-1].append(point)
+        else:
+            groups.append([point])
+    return groups
+
+
+def apart(values: list[float], gap: float) -> list[float]:
+    """The same values moved as little as need be for neighbours to be `gap` apart; the order stays.
+
+    >>> apart([5.0, 1.0, 1.0], 1.0)
+    [5.0, 0.5, 1.5]
+    """
+    places = sorted(range(len(values)), key=lambda place: values[place])
+    clusters: list[list[int]] = []
+    middles: list[float] = []
+    for place in places:
+        clusters.append([place])
+        middles.append(values[place])
+        while len(clusters) > 1 and middles[-1] - middles[-2] < gap * (len(clusters[-1]) + len(clusters[-2])) / 2:
+            last = clusters.pop()
+            clusters[-1] += last
+            middles.pop()
+            middles[-1] = sum(values[each] for each in clusters[-1]) / len(clusters[-1])
+    moved = list(values)
+    for cluster, middle in zip(clusters, middles, strict=True):
+        for rank, place in enumerate(cluster):
+            moved[place] = middle + gap * (rank - (len(cluster) - 1) / 2)
+    return moved
 
 
 def heat(make: Any, facts: dict[str, Any]) -> Any:
