@@ -1,8 +1,8 @@
-"""When may lr=auto choose? What each schedule would take, from runs at every rate: `soda-tta bench run rates`.
+"""Which rate for a desk, and when may lr=auto choose? From runs at every rate: `soda-tta bench run rates`.
 
     python benchmarks/rate_choice.py
 
-No label is used: a rate is as good as the loss it ends with. The table is part of docs/reproduction.md.
+No label is used: a rate is as good as the loss it ends with. The tables are part of docs/reproduction.md.
 """
 
 from __future__ import annotations
@@ -37,12 +37,16 @@ def final_loss(losses: Losses) -> float:
     return mean(losses[math.floor(0.8 * len(losses)) :])
 
 
+def end_of(result: dict[str, Any]) -> float:
+    """The loss a run ends with; of cells older than "losses", that of the last steps of the epochs that were measured."""
+    return final_loss(result.get("losses") or [point["loss"] for point in curve(result)])
+
+
 def least_loss(found: Iterable[Entry]) -> list[Entry]:
     """Of runs that differ in their rate alone, the one that ends with the least loss."""
     best: dict[tuple[str, str, int], tuple[float, Entry]] = {}
     for cell, result in found:
-        # of cells older than "losses" there is the loss of the last step of the epochs that were measured
-        end = final_loss(result.get("losses") or [point["loss"] for point in curve(result)])
+        end = end_of(result)
         place = (cell.data, cell.corruption, cell.seed)
         if place not in best or end < best[place][0]:
             best[place] = (end, (cell, result))
@@ -65,6 +69,32 @@ def cost(schedule: Schedule, rates: int) -> float:
         total += rates * (share - reached)
         rates, reached = min(rates, kept), share
     return total + 1 - reached
+
+
+def ends(store: Store) -> dict[str, dict[float, float]]:
+    """For each method the mean loss at the end of its runs, by rate; only of rates run on every corruption."""
+    found: dict[str, dict[float, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for cell, result in store:
+        if cell.numbers.get("lr") in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
+            found[cell.method][cell.numbers["lr"]][cell.corruption] = end_of(result)
+    most = max((len(where) for rates in found.values() for where in rates.values()), default=0)
+    return {
+        method: {rate: mean(where.values()) for rate, where in rates.items() if len(where) == most}
+        for method, rates in found.items()
+    }
+
+
+def ends_text(store: Store) -> str:
+    found = ends(store)
+    if not found:
+        return NOTHING
+    lines = [["lr", *found]]
+    for rate in LEARNING_RATES[::-1]:
+        least = {method: rate == min(rates, key=lambda each: rates[each]) for method, rates in found.items() if rates}
+        shown = [f"{rates[rate]:.3f}" if rate in rates else "" for rates in found.values()]
+        bold = [f"**{text}**" if least.get(method) else text for method, text in zip(found, shown, strict=True)]
+        lines.append([f"{rate:g}", *bold])
+    return markdown(lines)
 
 
 def schedules_text(store: Store) -> str:
@@ -90,4 +120,4 @@ def schedules_text(store: Store) -> str:
 
 
 if __name__ == "__main__":
-    print(schedules_text(Store(STORE)))
+    print(ends_text(Store(STORE)), schedules_text(Store(STORE)), sep="\n\n")

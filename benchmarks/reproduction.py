@@ -21,7 +21,7 @@ import numpy as np
 
 from pages import NOTHING, markdown, renewed
 from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
-from rate_choice import least_loss, schedules_text
+from rate_choice import ends_text, least_loss, schedules_text
 from soda_tta.bench import Cell, Store, make_table, render
 from soda_tta.bench.cell import CLEAN
 from soda_tta.bench.figure_data import convergence
@@ -228,6 +228,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
     found = {
         "gradient-error": gradient_text(results / "gradient_error.json"),
         "random-walk": random_walk_text(results / "random_walk.json"),
+        "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),
     }
     for experiment in EXPERIMENTS:

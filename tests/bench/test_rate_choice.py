@@ -2,9 +2,11 @@
 
 import pytest
 
-from soda_tta.bench import Cell
+from soda_tta.bench import Cell, Store
+from soda_tta.bench.scales import RATES
 from soda_tta.plan import plan_run
 from soda_tta.recipes import methods
+from soda_tta.recipes.recipe import LEARNING_RATES
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +53,9 @@ def test_the_least_loss_is_taken_for_each_corruption_whatever_its_accuracy(rate_
         ("fog", 0.01),
         ("snow", 0.1),
     ]
+
+
+def test_the_rates_of_a_desk_are_those_that_end_with_the_least_loss(rate_choice) -> None:
+    for method, rates in rate_choice.ends(Store(rate_choice.STORE)).items():
+        assert set(rates) == set(LEARNING_RATES)
+        assert RATES[method] == min(rates, key=rates.get)
