@@ -38,7 +38,7 @@ def final_loss(losses: Losses) -> float:
 
 
 def end_of(result: dict[str, Any]) -> float:
-    """The loss a run ends with; of cells older than "losses", that of the last steps of the epochs that were measured."""
+    """The loss a run ends with; of cells older than "losses", of the last steps of the epochs that were measured."""
     return final_loss(result.get("losses") or [point["loss"] for point in curve(result)])
 
 
