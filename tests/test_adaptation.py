@@ -137,6 +137,14 @@ def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) ->
     assert run.history[-1].epoch == 10 and {step.lr for step in run.history} == {run.card["chosen_lr"]}
 
 
+def test_the_winner_of_a_race_is_the_run_at_its_rate(images, box) -> None:
+    numbers = {"epochs": 6, "batch": 25, "width": 4}
+    raced = adapt(images, box, "soda", lr="auto", **numbers)
+    told = adapt(images, box, "soda", lr=raced.card["chosen_lr"], **numbers)
+    np.testing.assert_array_equal(raced.probabilities, told.probabilities)
+    np.testing.assert_array_equal(raced.adaptor.parameters, told.adaptor.parameters)
+
+
 def test_a_race_begun_under_another_schedule_is_not_continued(images, box, tmp_path, monkeypatch) -> None:
     numbers = {"lr": "auto", "epochs": 20, "batch": 25, "width": 4}
     with monkeypatch.context() as patch:
