@@ -82,7 +82,7 @@ def test_figures_of_what_was_learned_and_a_model_of_ones_own(tmp_path) -> None:
         assert store.adaptor_path(cell).exists()
     assert sorted(by_model["mine.onnx"]) == sorted(by_model["cifar10_resnet20"])  # one model under two names
     columns = json.loads(bench(tmp_path, "table", "store", "--json"))["columns"]
-    assert columns == [f"soda (lr=0.05, model={model})" for model in ("cifar10_resnet20", "mine.onnx")]
+    assert columns == [f"soda (model={model})" for model in ("cifar10_resnet20", "mine.onnx")]
     drawn = ("--json", "--method", columns[0])
     shown = json.loads(bench(tmp_path, "figure", "store", "--kind", "pictures", "--out", "pictures.svg", *drawn))
     assert [each["corruption"] for each in shown["pictures"]] == ["contrast", "pixelate"]
