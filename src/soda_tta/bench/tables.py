@@ -164,7 +164,7 @@ def by_method(entries: Sequence[Entry]) -> dict[str, list[Cell]]:
 
 PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number was given by
 TOLD_APART = ("data", "model", "severity", "images", "budget")
-SCALING = ("epochs", "lr")  # belong to the size of an experiment, unless cells of a method differ in them
+SCALING = ("epochs", "finetune_epochs", "lr")  # of the size of an experiment, unless cells of a method differ in it
 
 
 def what_varies(entries: Iterable[Entry]) -> list[str]:
