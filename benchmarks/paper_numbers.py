@@ -149,6 +149,13 @@ EXPERIMENTS = (
         paper="no such experiment",
     ),
     Experiment(
+        "input-rates",
+        "DA-ZOO-Input: why it harms more than in the paper",
+        varied("da-zoo-input", "lr", dict.fromkeys((0.1, 0.03, 0.01, 0.003, 0.001))),
+        (Claim("a tenth of the rate harms less", "da-zoo-input, lr 0.01", "da-zoo-input, lr 0.1"),),
+        paper="no such experiment",
+    ),
+    Experiment(
         "full-scale",
         "Gaussian noise exactly as in the paper: 10,000 images, 150 epochs, 9 million queries",
         (Row("soda", "soda", paper=73.18),),

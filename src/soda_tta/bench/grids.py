@@ -188,6 +188,10 @@ GRIDS: dict[str, Grid] = {
         "soda and soda-fo at the rates that lr=auto chooses from",
         rates,
     ),
+    "input-rates": (
+        "da-zoo-input at its rate on a desk and at smaller ones",
+        lambda s: ablation(s, "da-zoo-input", lr=[0.1, 0.03, 0.01, 0.003, 0.001]),
+    ),
     "full-scale": (
         "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
         lambda s: [Cell(method="soda", images=10_000, curve=15)],
