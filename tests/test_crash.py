@@ -42,10 +42,10 @@ class Relay:
         return self.target(images)
 
 
-@pytest.mark.parametrize("lr", [0.05, "auto"])
+@pytest.mark.parametrize("more", [{}, {"lr": "auto"}, {"beta": 0.01, "blocks": 1, "dropout": 0.5}], ids=str)
 @pytest.mark.parametrize("after", [0, 30, 60, 200, 700, 1200, 1290])
-def test_a_box_that_dies_halfway_costs_at_most_the_step_under_way(images, model, tmp_path, after: int, lr) -> None:
-    numbers = {**FAST, "lr": lr, "epochs": 5}
+def test_a_box_that_dies_halfway_costs_at_most_the_step_under_way(images, model, tmp_path, after: int, more) -> None:
+    numbers = {**FAST, "epochs": 5, **more}
     relay = Relay()
     relay.target = model
     whole = adapt(images, relay, out=tmp_path / "whole", **numbers)

@@ -10,9 +10,11 @@ from soda_tta.adaptors import PaperNetwork
 from soda_tta.box import CallableBox, Ledger, Metered, ModuleBox, Quantised
 from soda_tta.data import open_images
 from soda_tta.errors import BoxError
-from soda_tta.evaluation import Task, loss_and_gradient, losses_of_candidates
+from soda_tta.evaluation import Task, loss_and_gradient, losses_of_candidates, norm_slope
+from soda_tta.loop import Training
 from soda_tta.objectives import PseudoLabels, Soda
 from soda_tta.reliable import Selection
+from soda_tta.search import SGD, MultiPoint, PerImage
 
 OBJECTIVES = [Soda(alpha=0.5), PseudoLabels(), Soda(alpha=0.0, beta=0.05)]
 
@@ -67,6 +69,30 @@ def test_the_gradient_is_the_same_in_pieces(task, objective, monkeypatch) -> Non
     pieces, sum_of_gradients = loss_and_gradient(task, task.box, adaptor, adaptor.parameters, indices, noise=0)
     assert pieces.value == pytest.approx(whole.value, abs=1e-6)
     np.testing.assert_allclose(sum_of_gradients, gradient, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("network", [PaperNetwork(width=4), PaperNetwork(width=4, blocks=1, dropout=0.5)], ids=str)
+def test_the_slope_of_the_norm_is_that_of_the_whole_gradient(task, network) -> None:
+    adaptor, indices = network.build(seed=0), np.arange(19)
+    with_norm, without = (replace(task, objective=Soda(alpha=0.5, beta=beta)) for beta in (0.05, 0.0))
+    at = adaptor, adaptor.parameters.astype(np.float64), indices, 3
+    difference = loss_and_gradient(with_norm, task.box, *at)[1] - loss_and_gradient(without, task.box, *at)[1]
+    np.testing.assert_allclose(norm_slope(with_norm, *at), difference, atol=1e-5)
+
+
+@pytest.mark.parametrize("search", [MultiPoint(), PerImage()], ids=str)
+def test_the_norm_is_differentiated_and_not_estimated(task, search) -> None:
+    """Behind a box that always answers the same there is nothing to estimate, and the step is the norm's alone."""
+    box = CallableBox(lambda images: np.full((len(images), 4), 0.25, np.float32))
+    task = replace(task, box=box, objective=Soda(beta=0.05))
+    adaptor = PaperNetwork(width=4).build(seed=0)
+    theta = adaptor.parameters.astype(np.float64)
+    training = Training(task, adaptor, search.start(theta, SGD(lr=0.1, momentum=0, weight_decay=0), seed=0))
+    (step,) = training.advance(1, "probe")
+    indices = np.random.default_rng([0, 1, 0]).permutation(50)  # the order of the first epoch
+    np.testing.assert_allclose(training.search.theta, theta - 0.1 * norm_slope(task, adaptor, theta, indices, 0))
+    (whole,) = losses_of_candidates(task, box, adaptor, theta[None], indices, noise=0)
+    assert step.loss == pytest.approx(whole.value)
 
 
 def test_a_gradient_costs_one_query_an_image(task) -> None:

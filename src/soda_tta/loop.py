@@ -10,11 +10,11 @@ import numpy as np
 
 from soda_tta.adaptors import Adaptor
 from soda_tta.box import Box
-from soda_tta.evaluation import Task, changes_by_groups, loss_and_gradient, losses_of_candidates
+from soda_tta.evaluation import Task, changes_by_groups, loss_and_gradient, losses_of_candidates, norm_slope
 from soda_tta.events import Step
 from soda_tta.journal import Journal, read_checkpoint, write_checkpoint
 from soda_tta.objectives import Loss
-from soda_tta.search import BackpropSearch, FollowedEvolution, LoopSearch, PerImageSearch
+from soda_tta.search import BackpropSearch, FollowedEvolution, LoopSearch, MultiPointSearch, PerImageSearch
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ORDER, NOISE = 1, 2  # streams of randomness; a search has its own
@@ -67,7 +67,7 @@ class Training:
     def _step(self, number: int, of: int, indices: Array, box: Box, purpose: str) -> Step:
         if self.recorded:
             step = self.recorded.pop(0)
-            self.search.tell(step.losses)
+            self._tell(step.losses, indices)
         else:
             length = self.length
             loss, told = self._evaluate_and_tell(indices, box)
@@ -89,8 +89,7 @@ class Training:
 
     def _evaluate_and_tell(self, indices: Array, box: Box) -> tuple[Loss, tuple[float, ...]]:
         """The loss at the current point, and what the search was told: enough to tell it again."""
-        noise = int(np.random.default_rng([self.task.seed, NOISE, self.search.count]).integers(2**31))
-        points = self.search.ask()
+        noise, points = self._noise(), self.search.ask()
         if isinstance(self.search, BackpropSearch):
             loss, gradient = loss_and_gradient(self.task, box, self.adaptor, points[0], indices, noise)
             self.search.tell(gradient)
@@ -99,10 +98,22 @@ class Training:
             loss, changes = changes_by_groups(self.task, box, self.adaptor, points, indices, noise)
             told = (loss.value, *changes)
         else:
-            losses = losses_of_candidates(self.task, box, self.adaptor, points, indices, noise)
+            walks = isinstance(self.search, MultiPointSearch)
+            losses = losses_of_candidates(self.task, box, self.adaptor, points, indices, noise, one_norm=walks)
             loss, told = losses[0], tuple(each.value for each in losses)
-        self.search.tell(told)
+        self._tell(told, indices)
         return loss, told
+
+    def _tell(self, told: tuple[float, ...], indices: Array) -> None:
+        if self.task.objective.beta and isinstance(self.search, MultiPointSearch | PerImageSearch):
+            known = norm_slope(self.task, self.adaptor, self.search.theta, indices, self._noise())
+            self.search.tell(told, known)
+        else:
+            self.search.tell(told)
+
+    def _noise(self) -> int:
+        """The seed of this step's dropout."""
+        return int(np.random.default_rng([self.task.seed, NOISE, self.search.count]).integers(2**31))
 
     def _end_epoch(self, steps: int) -> None:
         self.epoch += 1

@@ -68,8 +68,3 @@ def test_methods_of_ones_own_by_module_and_name() -> None:
     for place, told in (("nowhere:mine", "nowhere"), ("math:mine", "mine"), ("math:pi", "is float"), (":", "Empty")):
         with pytest.raises(RecipeError, match=told):
             find_method(place)
-
-
-def test_per_image_directions_refuse_a_norm_they_would_ignore() -> None:
-    with pytest.raises(RecipeError, match="leave beta at 0"):
-        methods()["soda"].but(search="per-image", beta=0.1)

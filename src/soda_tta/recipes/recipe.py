@@ -42,8 +42,6 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.batch < 1:
             raise RecipeError(f"{self.name} needs epochs >= 0 and a batch of at least 1.")
-        if isinstance(self.search, PerImage) and self.objective.beta:
-            raise RecipeError("per-image directions do not see the norm of the perturbation; leave beta at 0.")
         if self.learning_rates and isinstance(self.search, Evolution):
             raise RecipeError(NO_STEP)
 

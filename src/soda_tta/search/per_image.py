@@ -49,9 +49,9 @@ class PerImageSearch(Descent):
     def ask(self) -> Array:
         return np.concatenate([self.theta[None], self.theta + self.numbers.mu * self._directions()])
 
-    def tell(self, values: Any) -> None:
-        """The first value is the loss; the others are the changes of it, a group each."""
-        self.move(self.estimate(values))
+    def tell(self, values: Any, known: Any = 0.0) -> None:
+        """The first value is the loss; the others are the changes of it, a group each; `known` as in multi-point."""
+        self.move(self.estimate(values) + known)
 
     def estimate(self, values: Any) -> Array:
         """The sum over the groups of slope times direction: its mean is sigma^2 times the gradient."""

@@ -69,9 +69,10 @@ class MultiPointSearch(Descent):
         steps = self.numbers.mu * self._directions()
         return np.concatenate([self.theta[None], self.theta + steps, *([self.theta - steps] * self.numbers.central)])
 
-    def tell(self, losses: Any) -> None:
-        """Move by the losses of the points last asked for, in the same order."""
-        self.move(self.estimate(losses))
+    def tell(self, losses: Any, known: Any = 0.0) -> None:
+        """Move by the losses of the points last asked for, in the same order; `known` is a part of the gradient that
+        need not be estimated, and is not in their differences."""
+        self.move(self.estimate(losses) + known)
 
     def estimate(self, losses: Any) -> Array:
         """Eq. 1: the mean of [f(theta + mu u) - f(theta)] / mu along u."""
