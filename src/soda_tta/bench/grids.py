@@ -118,7 +118,7 @@ def rates(scale: Scale) -> list[Cell]:
     """What the rate of a small scale is chosen from, and what lr=auto makes of it; on spatter, too, where one harms."""
     every = list(LEARNING_RATES[::-1])
     told = [cell for name in ("soda", "soda-fo") for cell in ablation(scale, name, RATED, curve=1, lr=every)]
-    slow = [cell for name in ("ma-so", "soda-r") for cell in ablation(scale, name, RATED, lr=every[2:])]
+    slow = [*ablation(scale, "ma-so", RATED, lr=[0.01, 0.001]), *ablation(scale, "soda-r", RATED, lr=every[2:])]
     return [*ablation(scale, "soda", RATED, lr=["auto"]), *told, *slow]
 
 
