@@ -367,3 +367,6 @@ def test_streaming_under_a_limit_stays_below_it_all_along(box, model, images, bu
 def test_a_stream_before_a_model_that_rounds_says_what_drowns(box, images) -> None:
     with pytest.warns(UserWarning, match="rounding noise; raise mu"):
         Stream(Quantised(box), **SMALL)(images[:10])
+    with pytest.warns(UserWarning, match="rounding noise; raise mu"):
+        run = adapt(images, Quantised(box), "soda-o", **SMALL)
+    assert len([text for text in run.notices if "rounding noise" in text]) == 1

@@ -94,7 +94,7 @@ def adapt(
     if isinstance(recipe, Procedure):
         transcript = Transcript(folder / WORKING / "answers.transcript") if folder else None
         given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
-        for text in recipe.notices(deployed):
+        for text in recipe.notices(given):
             tell(Notice(text))
         outcome = recipe.adapt(given)
         adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
@@ -269,7 +269,7 @@ def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[
             f"the paper's learning rate belongs to {PAPER_STEPS:,} steps and this run makes {steps:,}: "
             "the adaptor may hardly move; try lr=auto (--set lr=auto)."
         )
-    if told := drowned_probes(recipe, adaptor, task.images[slice(0, LOOKED_AT)], task.box, task.seed):
+    if told := drowned_probes(recipe.search, adaptor, task.images[slice(0, LOOKED_AT)], task.box, task.seed):
         found.append(told)
     return found
 

@@ -74,15 +74,16 @@ class Stream:
     def __call__(self, images: Any) -> Array:
         """The probabilities of each image of the next batch, in order: an array, or anything `adapt` takes."""
         source = open_images(images)
-        return self.answer(source[slice(0, len(source))])
+        arrived, search = source[slice(0, len(source))], self.recipe.recipe.search
+        if not self.images and (told := drowned_probes(search, self.adaptor, arrived, self.box, self.seed)):
+            warnings.warn(told, stacklevel=2)
+        return self.answer(arrived)
 
     def answer(self, images: Array, before: Array | None = None) -> Array:
         """The same; `before` are the model's answers to these very images, if they are paid already."""
         if len(self.queue) and images.shape[1:] != self.queue.images.shape[1:]:
             seen, now = ("x".join(map(str, stored.shape[:1:-1])) for stored in (self.queue.images, images))
             raise ImageError(f"these images are {now}, those of this stream were {seen}; resize them.")
-        if not self.images and (told := drowned_probes(self.recipe.recipe, self.adaptor, images, self.box, self.seed)):
-            warnings.warn(told, stacklevel=2)
         self.images += len(images)
         if self.budget is not None:
             self.ledger.limit = math.floor(self.budget * self.images + 1e-9) + self.prepaid

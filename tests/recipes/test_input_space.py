@@ -165,9 +165,12 @@ def test_q_is_another_name_for_directions() -> None:
 @pytest.mark.parametrize("method", BOTH, ids=lambda method: method.name)
 def test_probes_that_drown_in_rounding_are_told_of_with_a_mu_that_helps(white, small, method) -> None:
     bytes_only = Quantised(white)
-    (told,) = method.notices(bytes_only)
-    assert "rounding noise" in told and method.notices(white) == []
+    exact, rounded = (
+        Given(open_images(small), box, white(small), Ledger(), 0, lambda step: None) for box in (white, bytes_only)
+    )
+    (told,) = method.notices(rounded)
+    assert "rounding noise" in told and method.notices(exact) == []
     mu = float(told.split("mu=")[1].rstrip(".)"))
-    assert method.but(mu=mu).notices(bytes_only) == []
+    assert method.but(mu=mu).notices(rounded) == []
     with pytest.warns(UserWarning, match="rounding noise"):
         adapt(small, bytes_only, method, epochs=1)

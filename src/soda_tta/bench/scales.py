@@ -60,9 +60,15 @@ class Scale:
             return PAPER_STEPS / (self.epochs * math.ceil(self.images / 256))
         if method == "da-pgd":  # an image moves once an epoch
             return PAPER_EPOCHS / self.epochs
-        if method == "soda-o":  # an adaptor moves with every batch that arrives
-            return math.ceil(10_000 / 128) / math.ceil(self.images / 128)
+        if method == "soda-o":
+            return steps_of_a_stream(10_000) / steps_of_a_stream(self.images)
         return None
+
+
+def steps_of_a_stream(images: int, arrival: int = 128, queue: int = 1000, batch: int = 256) -> int:
+    """An epoch of soda-o on each batch that arrives: on it and on the queue, were every image sure enough for that."""
+    arrived = range(0, images, arrival)
+    return sum(math.ceil((min(arrival, images - start) + min(queue, start)) / batch) for start in arrived)
 
 
 SCALES = {
@@ -74,5 +80,7 @@ SCALES = {
 # The paper's numbers that belong to a data set and not to the method.
 OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
     ("cifar100", "soda-r"): {"beta": 0.01},
+    ("cifar100", "dine"): {"batch": 256},  # of 64 images no more than 64 classes can be told apart
+    ("cifar100", "beta"): {"batch": 256},
     ("imagenet", "soda-r"): {"blocks": 1, "pairs": 1},
 }

@@ -59,7 +59,10 @@ class Box(ABC):
 
     def seen(self, images: Array) -> Array:
         """The images as they arrive at the model, on whatever way they take to it."""
-        return images
+        if self.input.quantum is None:
+            return images
+        levels = np.float32(1 / self.input.quantum)
+        return (np.rint(images * levels) / levels).astype(np.float32)
 
     @property
     def quantum(self) -> float | None:

@@ -16,7 +16,7 @@ from soda_tta.events import Step
 from soda_tta.objectives import Loss, Soda
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
 from soda_tta.reliable import Reliable
-from soda_tta.rounding import drowned
+from soda_tta.rounding import LOOKED_AT, drowned
 from soda_tta.search import SGD
 from soda_tta.search.descent import Descent
 
@@ -66,8 +66,14 @@ class InputSpace(Procedure):
     def queries(self, images: int) -> dict[str, int]:
         return {"probe": images * self.epochs * (self.directions + 1), "evaluate": images}
 
-    def notices(self, box: Box) -> list[str]:
-        told = drowned(PIXEL * self.mu * self.sigma, self.mu, box)
+    def notices(self, given: Given) -> list[str]:
+        images = given.images[slice(0, LOOKED_AT)]
+        direction = self._directions(images.shape, (given.seed, DIRECTIONS))[0]
+
+        def probe(mu: float) -> Array:
+            return np.stack([images, np.clip(images + np.float32(PIXEL * mu) * direction, 0, 1)])
+
+        told = drowned(probe, self.mu, given.box)
         return [told] if told else []
 
     def answer(self, given: Given) -> Array:

@@ -18,6 +18,7 @@ from soda_tta.events import Step
 from soda_tta.objectives import LOG_EPSILON, Loss, mutual_information, mutual_information_slope
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
 from soda_tta.reliable import Reliable
+from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.search import SGD, Backprop, BackpropSearch, MultiPoint, MultiPointSearch
 
 ORDER, MIXING = 1, 5  # streams of randomness; a search has its own
@@ -85,6 +86,11 @@ class OfficeHome(Procedure):
     def queries(self, images: int) -> dict[str, int]:
         renewals = max(0, self.epochs - max(1, self.warmup))
         return {"probe": images * (self.epochs * self.search().candidates + renewals), "evaluate": images}
+
+    def notices(self, given: Given) -> list[str]:
+        adaptor, images = self.network().build(given.seed), given.images[slice(0, LOOKED_AT)]
+        told = drowned_probes(self.search(), adaptor, images, given.box, given.seed)
+        return [told] if told else []
 
     def answer(self, given: Given) -> Array:
         adaptor, beliefs, count = self.network().build(given.seed), given.before, len(given.images)

@@ -12,6 +12,7 @@ from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
 from soda_tta.recipes.recipe import Recipe, convert
 from soda_tta.recipes.soda import soda
 from soda_tta.reliable import Queue
+from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.search import Evolution
 
 OWN = ("arrival", "queue")  # the numbers that are not the recipe's
@@ -63,6 +64,12 @@ class Online(Procedure):
             place.stop - place.start + min(self.queue, place.start) for place in in_order(images, self.arrival)
         )
         return {"probe": trained * self.epochs * self.recipe.search.candidates, "evaluate": images}
+
+    def notices(self, given: Given) -> list[str]:
+        assert self.recipe.adaptor is not None
+        adaptor, images = self.recipe.adaptor.build(given.seed), given.images[slice(0, LOOKED_AT)]
+        told = drowned_probes(self.recipe.search, adaptor, images, given.box, given.seed)
+        return [told] if told else []
 
     def answer(self, given: Given) -> Array:
         from soda_tta.stream import Stream  # a stream knows this recipe; here it only lends its legs

@@ -86,8 +86,8 @@ class Procedure(ABC):
         """The same under a limit of queries in all; more than that is shortened or refused."""
         return self.queries(images)
 
-    def notices(self, box: Box) -> list[str]:
-        """What is known to go wrong with these numbers and this model, each with its remedy; asks nothing."""
+    def notices(self, given: Given) -> list[str]:
+        """What is known to go wrong with these numbers, images and model, each with its remedy; asks nothing."""
         return []
 
     def outline(self, images: int, limit: int | None) -> str:
