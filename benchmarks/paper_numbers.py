@@ -62,10 +62,11 @@ LITE, RESNET = "imagenet_efficientnet_lite0", "imagenet_resnet50"
 OURS = tuple(name for name in methods() if name not in C10 and name not in OWN_PROTOCOL)  # what the paper lacks
 
 PEERS = (
-    ("dine", "dine", {}),
+    ("dine", "dine", {"target": None}),
     ("beta", "beta", {"adversarial": 0.0}),
     ("beta with an adversary", "beta", {"adversarial": 0.1}),
 )
+TRAINED = {"target": "cifar100_resnet20"}
 # epochs of the second stage; on a desk 6, in the paper's size 30
 STAGES = ((0, "distilled", None), (6, "fine-tuned", 500), (30, "fine-tuned for 30 epochs", 10_000))
 
@@ -286,13 +287,17 @@ EXPERIMENTS = (
             if epochs or not more.get("adversarial")
         )
         + tuple(
-            Row(f"dine, {told}", "dine", numbers, images=images)
+            Row(f"dine, {told}", "dine", {"target": None, **numbers}, images=images)
             for told, numbers, images in (
                 ("five times the epochs", {"finetune_epochs": 30}, 500),
                 ("four times the images", {"finetune_epochs": 6}, 2000),
             )
+        )
+        + tuple(Row(f"{name}, from a trained network", name, TRAINED) for name in ("dine", "beta")),
+        (
+            Claim("DINE needs a trained network", "dine, from a trained network", "dine, fine-tuned"),
+            Claim("BETA needs a trained network", "beta, from a trained network", "beta, fine-tuned"),
         ),
-        (),
         paper="no such experiment",
     ),
     Experiment(

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from soda_tta import zoo
+from soda_tta import adapt, zoo
 from soda_tta.data import open_images
 
 pytestmark = pytest.mark.real
@@ -41,3 +41,16 @@ def test_resnet50_scores_as_known_on_imagenet_1000(real_data) -> None:
     images = open_images([folder / "images" / row[0] for row in rows])
     labels = np.array([int(row[1]) for row in rows])
     assert accuracy(zoo.deployed("imagenet_resnet50"), images, labels, step=50) == pytest.approx(91.6, abs=0.3)
+
+
+def test_a_student_begins_from_a_network_of_the_zoo(real_data) -> None:
+    """Features of other classes are worth more than none: after a few steps it follows the model where it is sure."""
+    with np.load(real_data / "cifar10-test.npz") as arrays:
+        images = arrays["images"][:256]
+    box, numbers = zoo.deployed("cifar10_resnet20"), dict(epochs=3, finetune_epochs=0)
+    agree = {}
+    for target in ("resnet20-random", "cifar100_resnet20"):
+        run = adapt(images, box, "dine", target=target, **numbers)
+        agree[target] = float((run.probabilities.argmax(axis=1) == run.before.argmax(axis=1)).mean())
+        assert run.card["numbers"]["target"] == target
+    assert agree["cifar100_resnet20"] > agree["resnet20-random"] + 0.2

@@ -19,6 +19,7 @@ from soda_tta.recipes import student as net
 from soda_tta.recipes.beta import beta
 from soda_tta.recipes.dine import dine
 from soda_tta.recipes.distillation import (
+    TRAINED,
     beta_finetune_rate,
     dine_finetune_rate,
     distil_rate,
@@ -32,6 +33,7 @@ from soda_tta.recipes.division import easy_posterior
 from soda_tta.recipes.mutual import Pair, Reversed, Rival, prior_penalty, ramp_up, sharpen
 from soda_tta.recipes.procedure import Given
 from soda_tta.recipes.views import OPERATIONS, cutout, strong, weak
+from soda_tta.zoo import ENTRIES
 
 CLASSES, WRONG = 4, 0.2
 COLOURS = np.array([[0.9, 0.2, 0.2], [0.2, 0.9, 0.2], [0.2, 0.2, 0.9], [0.8, 0.8, 0.2]], np.float32)
@@ -353,6 +355,11 @@ def test_the_default_target_is_a_random_resnet20_and_says_so(method) -> None:
     assert method.queries(100) == {}
     given, _ = given_for(coloured(4)[0], np.eye(CLASSES, dtype=np.float32))
     assert method.but(epochs=1, finetune_epochs=0).answer(given).shape == (4, CLASSES)
+
+
+def test_a_network_of_the_zoo_is_a_target_with_the_rate_of_a_trained_one() -> None:
+    assert set(TRAINED) <= set(ENTRIES)
+    assert [dine.but(target=name).backbone_rate for name in ("resnet32-random", *TRAINED[:2])] == [1e-2, 1e-3, 1e-3]
 
 
 @BOTH

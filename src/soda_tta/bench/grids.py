@@ -118,7 +118,8 @@ def rates(scale: Scale) -> list[Cell]:
     """What the rate of a small scale is chosen from, and what lr=auto makes of it; on spatter, too, where one harms."""
     every = list(LEARNING_RATES[::-1])
     told = [cell for name in ("soda", "soda-fo") for cell in ablation(scale, name, RATED, curve=1, lr=every)]
-    slow = [*ablation(scale, "ma-so", RATED, lr=[0.01, 0.001]), *ablation(scale, "soda-r", RATED, lr=every[2:])]
+    white = {"ma-so": [0.01, 0.001], "soda-r": [0.003, 0.001, 0.01]}
+    slow = [cell for name, some in white.items() for cell in ablation(scale, name, RATED, lr=some)]
     return [*ablation(scale, "soda", RATED, lr=["auto"]), *told, *slow]
 
 
@@ -140,6 +141,8 @@ def peers(scale: Scale) -> list[Cell]:
         *ablation(scale, "dine", finetune_epochs=[0]),
         *ablation(scale, "beta", adversarial=[0.0, 0.1]),
         *ablation(scale, "beta", adversarial=[0.0], finetune_epochs=[0]),
+        *ablation(scale, "dine", target=["cifar100_resnet20"]),
+        *ablation(scale, "beta", target=["cifar100_resnet20"]),
     ]
     if scale.own_lr:
         return stages
@@ -247,8 +250,8 @@ GRIDS: dict[str, Grid] = {
         ],
     ),
     "peers": (
-        "DINE and BETA after each of their stages, BETA with the adversarial term its paper means; on a desk also DINE "
-        "with five times the epochs, and with four times the images",
+        "DINE and BETA after each of their stages, BETA with the adversarial term its paper means, both from a trained "
+        "network; on a desk also DINE with five times the epochs, and with four times the images",
         peers,
     ),
     "convergence": (

@@ -17,7 +17,8 @@ from soda_tta.recipes.procedure import Array, Given, Procedure, seeded
 if TYPE_CHECKING:
     from soda_tta.recipes.student import Student
 
-TARGETS = ("resnet20-random", "resnet32-random")
+RANDOM = ("resnet20-random", "resnet32-random")
+TRAINED = ("cifar100_resnet20", "cifar100_resnet32", "cifar10_resnet20", "cifar10_resnet32")  # of the zoo
 GIVEN_LR, RANDOM_LR = 1e-3, 1e-2  # 1e-3 presumes a trained backbone; a random one would hardly move
 
 
@@ -26,8 +27,8 @@ class Distillation(Procedure):
     """Teach a target network from the box's answers, then sharpen it on its own.
 
     `module`: a torch module, or a function from the number of classes to one, for images in [0, 1]; it is copied, and
-    all but its last Linear layer becomes the backbone. Without it, `target` names a network with random weights.
-    `backbone_lr`: 1e-3 for a module given, 1e-2 for random weights, unless stated.
+    all but its last Linear layer becomes the backbone. Without it, `target` names a network with random weights, or one
+    of the zoo with those it was trained to. `backbone_lr`: 1e-2 for random weights, otherwise 1e-3, unless stated.
     """
 
     needs: str = "probabilities"
@@ -53,8 +54,9 @@ class Distillation(Procedure):
             raise RecipeError(f"{self.name} needs learning rates and a mixup_alpha above 0.")
         if not 0 <= self.ema <= 1 or not 0 <= self.momentum < 1 or min(self.mix, self.weight_decay) < 0:
             raise RecipeError(f"{self.name} needs ema in [0, 1], momentum in [0, 1), and no negative weight.")
-        if self.target not in TARGETS:
-            raise RecipeError(f"there is no target {self.target!r}; choose {' or '.join(TARGETS)}, or give module=.")
+        if self.target not in RANDOM + TRAINED:
+            known = ", ".join(RANDOM + TRAINED)
+            raise RecipeError(f"there is no target {self.target!r}; choose one of {known}, or give module=.")
         if self.module is not None and not callable(self.module):
             raise RecipeError("module takes a torch module or a function that makes one, from Python only.")
 
@@ -62,7 +64,7 @@ class Distillation(Procedure):
     def backbone_rate(self) -> float:
         if self.backbone_lr is not None:
             return self.backbone_lr
-        return RANDOM_LR if self.module is None else GIVEN_LR
+        return RANDOM_LR if self.module is None and self.target in RANDOM else GIVEN_LR
 
     def numbers(self) -> dict[str, Any]:
         hidden = ("name", "summary", "needs")

@@ -14,6 +14,7 @@ from torch.nn import functional
 from soda_tta.data import Images
 from soda_tta.errors import RecipeError
 from soda_tta.recipes.views import weak
+from soda_tta.zoo import find
 from soda_tta.zoo.resnet import cifar_resnet
 
 if TYPE_CHECKING:
@@ -91,14 +92,25 @@ def tapped(module: nn.Module) -> tuple[nn.Module, Tap]:
 def build_students(how: Distillation, images: Images, classes: int, count: int) -> list[Student]:
     """Students on the same backbone; only their heads differ. The module given is copied, never trained itself."""
     module = target_module(how, classes).float().cpu().requires_grad_(True)
-    # statistics of the images would be a first adaptation of a network that has its own
-    mean, std = channel_statistics(images) if how.module is None else (torch.zeros(3), torch.ones(3))
+    mean, std = normalisation(how, images)
     students = [Student(copy.deepcopy(module), classes, mean, std) for _ in range(count)]
     check(students[0], torch.from_numpy(images[np.arange(1)]))
     return students
 
 
+def normalisation(how: Distillation, images: Images) -> tuple[Tensor, Tensor]:
+    """Statistics of the images would be a first adaptation of a network that was trained with its own."""
+    if how.module is not None:
+        return torch.zeros(3), torch.ones(3)
+    if how.target in BLOCKS:
+        return channel_statistics(images)
+    trained_for = find(how.target).input
+    return torch.tensor(trained_for.mean), torch.tensor(trained_for.std)
+
+
 def target_module(how: Distillation, classes: int) -> nn.Module:
+    if how.module is None and how.target not in BLOCKS:
+        return find(how.target).load()
     if how.module is None:
         # channels last runs a fifth faster on a CPU; a module given may depend on its own layout
         built: nn.Module = cifar_resnet(BLOCKS[how.target], classes)
