@@ -46,8 +46,8 @@ def test_resnet50_scores_as_known_on_imagenet_1000(real_data) -> None:
 def test_a_student_begins_from_a_network_of_the_zoo(real_data) -> None:
     """Features of other classes are worth more than none: after a few steps it follows the model where it is sure."""
     with np.load(real_data / "cifar10-test.npz") as arrays:
-        images = arrays["images"][:256]
-    box, numbers = zoo.deployed("cifar10_resnet20"), dict(epochs=3, finetune_epochs=0)
+        images = arrays["images"][:128]
+    box, numbers = zoo.deployed("cifar10_resnet20"), dict(epochs=8, finetune_epochs=0, batch=16)
     agree = {}
     for target in ("resnet20-random", "cifar100_resnet20"):
         run = adapt(images, box, "dine", target=target, **numbers)
