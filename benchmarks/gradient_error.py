@@ -3,8 +3,8 @@
     python benchmarks/gradient_error.py [--out results/gradient_error.json]
 
 The paper argues (its section 3.4) that the split tightens a bound on the expected error of the estimated gradient. On a
-white box the error itself can be measured: ||estimate - gradient|| over many draws of directions, for the objective
-without the split (cross-entropy on every pseudo-label) and with it (SODA's). What an engineer wants of a gradient is
+white box the error itself can be measured: ||estimate - gradient|| over many draws of directions, for objectives
+without the split (cross-entropy on every pseudo-label, mutual information of every image) and with it (SODA's). What an engineer wants of a gradient is
 that it points where the true labels would: the last columns give its cosine with the gradient of their cross-entropy.
 Needs the real CIFAR-10 images and ResNet-20 (SODA_TTA_DATA); labels are used to measure only.
 """
@@ -35,6 +35,7 @@ MU, SIGMA = 1e-3, 0.1  # as in the paper's recipe
 LEARNED = dict(epochs=10, lr=0.01)  # where an adaptor is after a little learning (soda-fo)
 OBJECTIVES = {
     "all pseudo-labels (no split)": PseudoLabels(),
+    "information of all (no split)": Soda(alpha=0.0),
     "split, alpha 1e-4 (SODA)": Soda(alpha=1e-4),
     "split, alpha 1": Soda(alpha=1.0),
     "true labels": PseudoLabels(),
@@ -53,7 +54,10 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
     pixels, indices, theta = images[slice(0, IMAGES)], np.arange(IMAGES), adaptor.parameters.astype(np.float64)
     trusted = Reliable()(black(pixels))
     truth = Selection(labels, trusted.reliable)
-    selections = {name: truth if name == "true labels" else trusted for name in OBJECTIVES}
+    selections = dict.fromkeys(OBJECTIVES, trusted) | {
+        "true labels": truth,
+        "information of all (no split)": Selection(trusted.labels, np.zeros(IMAGES, bool)),
+    }
 
     # one set of answers serves every objective, so that they differ in nothing but themselves
     drawn = SIGMA * np.random.default_rng(1).standard_normal((DIRECTIONS, theta.size))
@@ -73,6 +77,7 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
     for name in OBJECTIVES:
         slopes, gradient = (losses[name][1:] - losses[name][0]) / MU, gradients[name]
         row = {"corruption": corruption, "point": point, "accuracy": right, "objective": name}
+        row["reliable"] = int(trusted.reliable.sum())
         row |= {"norm": float(np.linalg.norm(gradient)), "cosine": cosine(gradient, wanted)}
         for q in Q:
             # sigma^2 times the gradient is what Eq. 1 estimates; here it is divided out

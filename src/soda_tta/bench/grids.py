@@ -118,8 +118,8 @@ def rates(scale: Scale) -> list[Cell]:
     """What the rate of a small scale is chosen from, and what lr=auto makes of it; on spatter, too, where one harms."""
     every = list(LEARNING_RATES[::-1])
     told = [cell for name in ("soda", "soda-fo") for cell in ablation(scale, name, RATED, curve=1, lr=every)]
-    white = {"ma-so": [0.01, 0.001], "soda-r": [0.003, 0.001, 0.01]}
-    slow = [cell for name, some in white.items() for cell in ablation(scale, name, RATED, lr=some)]
+    white = {"ma-so": (RATED, [0.01, 0.001]), "soda-r": (PAIR[:1], [0.01, 0.003, 0.001])}  # these keep the paper's
+    slow = [cell for name, (where, some) in white.items() for cell in ablation(scale, name, where, lr=some)]
     return [*ablation(scale, "soda", RATED, lr=["auto"]), *told, *slow]
 
 
