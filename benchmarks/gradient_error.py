@@ -4,8 +4,9 @@
 
 The paper argues (its section 3.4) that the split tightens a bound on the expected error of the estimated gradient. On a
 white box the error itself can be measured: ||estimate - gradient|| over many draws of directions, for objectives
-without the split (cross-entropy on every pseudo-label, mutual information of every image) and with it (SODA's). What an engineer wants of a gradient is
-that it points where the true labels would: the last columns give its cosine with the gradient of their cross-entropy.
+without the split (cross-entropy on every pseudo-label, mutual information of every image) and with it (SODA's). What an
+engineer wants of a gradient is that it points where the true labels would: the last columns give its cosine with the
+gradient of their cross-entropy.
 Needs the real CIFAR-10 images and ResNet-20 (SODA_TTA_DATA); labels are used to measure only.
 """
 

@@ -22,6 +22,7 @@ from soda_tta.events import Epoch, Event, Listener, Notice, Planned, Step
 from soda_tta.loop import Training
 from soda_tta.plan import RUNGS, Plan, plan_run
 from soda_tta.recipes import Given, Method, Procedure, Recipe, find_method
+from soda_tta.recipes.procedure import outcome_of
 from soda_tta.recipes.soda import soda
 from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.run import FORMAT, Run, versions
@@ -96,7 +97,7 @@ def adapt(
         given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
         for text in recipe.notices(given):
             tell(Notice(text))
-        outcome = recipe.adapt(given)
+        outcome = outcome_of(recipe, given)
         adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
         if after is None:
             try:

@@ -41,25 +41,26 @@ class Certificate:
 def certify(before: Array, after: Array, labels: Array, level: float = 0.95) -> Certificate:
     """Compare two sets of answers (rows of probabilities) to the same labelled images.
 
-    The interval is Bonett and Price's for paired proportions: it keeps its level with twenty images, where the textbook
-    formula does not.
-
     >>> answers, labels = np.eye(2)[[0] * 20], np.array([0] * 10 + [1] * 10)
     >>> certify(answers, np.eye(2)[labels], labels).sentence
     'On 20 labelled images accuracy went from 50% to 100%: +50 points (95% interval +21 to +70), a sure gain.'
     """
+    was, now = before.argmax(axis=1) == labels, after.argmax(axis=1) == labels
+    low, high = paired_interval(was, now, level)
+    right = float(was.mean()), float(now.mean())
+    return Certificate(images=len(labels), before=right[0], after=right[1], low=low, high=high, level=level)
+
+
+def paired_interval(was: Array, now: Array, level: float = 0.95) -> tuple[float, float]:
+    """For the gain on all images, from which of some were answered rightly before and after.
+
+    Bonett and Price's for paired proportions: it keeps its level with twenty images, where the textbook formula does
+    not.
+    """
     from scipy import stats  # slow to load, and a saved verdict does not need it
 
-    was, now = before.argmax(axis=1) == labels, after.argmax(axis=1) == labels
-    count = len(labels)
+    count = len(was)
     gained, lost = ((now & ~was).sum() + 1) / (count + 2), ((was & ~now).sum() + 1) / (count + 2)
     middle = gained - lost
     reach = stats.norm.ppf((1 + level) / 2) * np.sqrt((gained + lost - middle**2) / (count + 2))
-    return Certificate(
-        images=count,
-        before=float(was.mean()),
-        after=float(now.mean()),
-        low=float(max(-1.0, middle - reach)),
-        high=float(min(1.0, middle + reach)),
-        level=level,
-    )
+    return float(max(-1.0, middle - reach)), float(min(1.0, middle + reach))

@@ -73,7 +73,7 @@ class InputSpace(Procedure):
         def probe(mu: float) -> Array:
             return np.stack([images, np.clip(images + np.float32(PIXEL * mu) * direction, 0, 1)])
 
-        told = drowned(probe, self.mu, given.box)
+        told = drowned(probe, self.mu, given.deployed)
         return [told] if told else []
 
     def answer(self, given: Given) -> Array:

@@ -89,7 +89,7 @@ class OfficeHome(Procedure):
 
     def notices(self, given: Given) -> list[str]:
         adaptor, images = self.network().build(given.seed), given.images[slice(0, LOOKED_AT)]
-        told = drowned_probes(self.search(), adaptor, images, given.box, given.seed)
+        told = drowned_probes(self.search(), adaptor, images, given.deployed, given.seed)
         return [told] if told else []
 
     def answer(self, given: Given) -> Array:

@@ -68,14 +68,14 @@ class Online(Procedure):
     def notices(self, given: Given) -> list[str]:
         assert self.recipe.adaptor is not None
         adaptor, images = self.recipe.adaptor.build(given.seed), given.images[slice(0, LOOKED_AT)]
-        told = drowned_probes(self.recipe.search, adaptor, images, given.box, given.seed)
+        told = drowned_probes(self.recipe.search, adaptor, images, given.deployed, given.seed)
         return [told] if told else []
 
     def answer(self, given: Given) -> Array:
         from soda_tta.stream import Stream  # a stream knows this recipe; here it only lends its legs
 
         count, limit = len(given.images), given.ledger.limit
-        stream = Stream(given.box, self, given.seed, None if limit is None else limit / count, listener=given.tell)
+        stream = Stream(given.deployed, self, given.seed, None if limit is None else limit / count, listener=given.tell)
         stream.ledger, stream.transcript = given.ledger, given.transcript
         answers = []
         for place in in_order(count, self.arrival):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import traceback
 from abc import ABC
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import numpy as np
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box import Box, Ledger, ModuleBox, Transcript, asking
 from soda_tta.data import Images
-from soda_tta.errors import RecipeError
+from soda_tta.errors import RecipeError, SodaError
 from soda_tta.events import Step
 from soda_tta.recipes.recipe import ALIASES, convert
 from soda_tta.verdict import Verdict
@@ -27,7 +28,7 @@ class Given:
     """What a procedure works on."""
 
     images: Images
-    box: Box
+    deployed: Box  # unmetered: for the wrappers below, and for what asks nothing
     before: Array  # probabilities of every image as it is
     ledger: Ledger
     seed: int
@@ -36,11 +37,16 @@ class Given:
 
     def seen(self, place: slice | Array) -> Array:
         """Images as they reach the model, for methods that go past the box to a copy of its inside."""
-        return self.box.seen(self.images[place])
+        return self.deployed.seen(self.images[place])
+
+    @property
+    def box(self) -> Box:
+        """The model, counted as "probe"."""
+        return self.asking("probe")
 
     def asking(self, purpose: str) -> Box:
-        """The box for one purpose: metered, and after a kill told again what was paid."""
-        return asking(self.box, self.ledger, purpose, self.transcript)
+        """The model for one purpose: counted, within the budget, and after a kill told again what was paid."""
+        return asking(self.deployed, self.ledger, purpose, self.transcript)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,25 @@ class Procedure(ABC):
 
     def numbers(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name not in ("name", "summary", "needs")}
+
+
+def outcome_of(recipe: Procedure, given: Given) -> Outcome:
+    """What a procedure makes of what it is given; a mistake in one of the user's own is told as theirs."""
+    try:
+        outcome = recipe.adapt(given)
+    except Exception as error:
+        if isinstance(error, SodaError) or type(recipe).__module__.startswith("soda_tta."):
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        what = f"{type(error).__name__}: {error}".rstrip(": .")
+        raise RecipeError(f"{recipe.name} raised {what} ({place.filename}:{place.lineno}).") from error
+    rows = outcome.probabilities
+    if rows is not None and np.shape(rows) != given.before.shape:
+        raise RecipeError(
+            f"{recipe.name} answered with an array of {np.shape(rows)}; a row of {given.before.shape[1]} probabilities "
+            f"for each of {len(given.before)} images is needed."
+        )
+    return outcome
 
 
 @contextmanager
