@@ -66,6 +66,10 @@ def run(options: argparse.Namespace) -> int:
 
     recipe = find_method(options.method).but(**changes(options.set))
     images = images_from(options)
+    if options.labels:  # what is wrong with them is told before anything is paid
+        from soda_tta.report.labels import read_labels
+
+        read_labels(options.labels, [images.name(index) for index in range(len(images))], None, None)
     if options.dry_run:
         check_call(recipe, images, model_from(options), options.seed)  # loads the model; asks it nothing
         return dry_run(options, plan_run(recipe, len(images), options.budget), recipe)
@@ -90,17 +94,19 @@ def run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"Nothing paid is lost; continue with: {resume_with}") from None
         except SodaError as error:
-            if isinstance(error, BoxError | BudgetError) and anything_paid(Path(options.out)):
-                raise type(error)(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
+            if isinstance(error, BoxError) and anything_paid(Path(options.out)):
+                raise BoxError(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
+            if isinstance(error, BudgetError) and anything_paid(Path(options.out)):
+                raise BudgetError(f"{error} Another budget is another run: give it another --out.") from error
             raise
-    certified = certificate(result, options.labels) if options.labels and result.after is not None else None
+    if not options.json:
+        print_summary(result, images=options.images, out=options.out, price=options.price, labels=options.labels)
+    certified = certificate(result, options) if options.labels and result.after is not None else None
     if options.json:
         facts = {} if certified is None else {"certificate": certified.facts()}
         print(json.dumps({**result.summary(), "out": options.out, **facts}))
-    else:
-        print_summary(result, images=options.images, out=options.out, price=options.price)
-        if certified is not None:
-            print(f"  {certified.sentence}")
+    elif certified is not None:
+        print(f"  {certified.sentence}")
     if result.stopped == "interrupted":
         if not options.json:
             print(f"continue with: {resume_with}")
@@ -114,12 +120,16 @@ def anything_paid(out: Path) -> bool:
     return any(path.stat().st_size for path in kept)
 
 
-def certificate(result: Any, labels: str) -> Any:
-    """What the labelled images say; labels are read after the run has ended."""
+def certificate(result: Any, options: argparse.Namespace) -> Any:
+    """What the labelled images say: after the run has ended, so that they cannot have been part of it."""
     from soda_tta.certificate import certify
     from soda_tta.report.labels import read_labels
 
-    read = read_labels(labels, result.names, None, result.before.shape[1])
+    try:
+        read = read_labels(options.labels, result.names, None, result.before.shape[1])
+    except SodaError as error:
+        again = shlex.join(["soda-tta", "report", options.out, "--labels", options.labels])
+        raise type(error)(f"{error} The run itself is finished; with labels that fit: {again}") from error
     return certify(result.before[read.known], result.probabilities[read.known], read.values[read.known])
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shlex
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,12 +16,16 @@ import numpy as np
 from PIL import Image
 
 from soda_tta.atomic import replacing, write_text
-from soda_tta.box import Box
+from soda_tta.box import Box, Ledger, Metered
+from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
-from soda_tta.errors import SodaError
+from soda_tta.cli.saved import saved_adaptor
+from soda_tta.errors import BoxError, SodaError
 from soda_tta.events import Answered, Planned
+from soda_tta.journal import AnswerFile
 
+PIECE = 256  # images answered together
 CARRIED = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")  # from a run to what applies it
 
 
@@ -35,40 +42,85 @@ def add_to(commands: Any) -> None:
     add_model(parser, required=False)
     add_images(parser)
     parser.add_argument("--out", metavar="FILE", help="CSV of answers (default: standard output)")
+    parser.add_argument("--resume", action="store_true", help="go on with answers to --out that were interrupted")
     parser.add_argument("--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model")
     parser.add_argument("--json", action="store_true", help="answers as JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.adaptors import Adaptor
-    from soda_tta.box import Ledger, Metered
-    from soda_tta.plan import Plan
-
     if options.model is None and options.save_images is None:
         raise SodaError("give --model to get answers, or --save-images to get adapted images.")
-    path = Path(options.adaptor)
-    adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
-    folder = path if path.is_dir() else path.parent
-    images = images_from(options)
-    ledger = Ledger()
+    if options.resume and (options.out is None or options.save_images is not None):
+        raise SodaError("--resume continues answers that go to a file: give --out, and no --save-images.")
+    adaptor, folder = saved_adaptor(options.adaptor)
+    images, ledger = images_from(options), Ledger()
     box = None if options.model is None else Metered(deployed(options, folder), ledger, "serve")
-    answers = []
+    file = answer_file(options, images) if box is not None else AnswerFile(None, len(images), PIECE)
+    answers, done = [file.kept] if len(file.kept) else [], len(file.kept)
     places = places_for(Path(options.save_images), images) if options.save_images else []
-    with Display(quiet=options.json) as display:
-        display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
-        for start in range(0, len(images), 256):
-            adapted = adaptor(images[slice(start, start + 256)])
+    with progress(len(images), done, ledger, options) as show, resumable(options):
+        for start in range(done, len(images), PIECE):
+            adapted = adaptor(images[slice(start, start + PIECE)])
             if options.save_images:
-                save_images(Path(options.save_images), places[start : start + 256], adapted)
+                save_images(Path(options.save_images), places[start : start + PIECE], adapted)
             if box is not None:
                 answers.append(box(adapted))
-            display(Answered("serve", start + len(adapted), len(images)))
+                file.append(answers[-1], first=start == 0)
+            show(start + len(adapted))
     if box is not None:
         report(options, images, np.concatenate(answers), ledger.total)
+        if file.path is not None:
+            file.path.unlink(missing_ok=True)
     elif options.json:
         print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
+    else:
+        print(f"{len(images):,} adapted images -> {options.save_images}", file=sys.stderr)
     return 0
+
+
+def answer_file(options: argparse.Namespace, images: Any) -> AnswerFile:
+    """Answers as they come in, beside the file they will end in: what is paid outlives a kill."""
+    if options.out is None:
+        return AnswerFile(None, len(images), PIECE)
+    out = Path(options.out)
+    if out.is_dir():
+        raise SodaError(f"{out} is a directory; --out is the CSV file to write.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_name(f"{out.name}.partial")
+    if options.resume and not partial.exists():
+        raise SodaError(f"there is nothing to continue: {partial} does not exist; leave --resume out.")
+    if not options.resume:
+        partial.unlink(missing_ok=True)
+        partial.touch()  # whether it can be written is known before anything is paid
+    return AnswerFile(partial, len(images), PIECE)
+
+
+@contextmanager
+def progress(count: int, done: int, ledger: Ledger, options: argparse.Namespace) -> Iterator[Callable[[int], None]]:
+    """A bar over the queries; over the images, where none is asked."""
+    from soda_tta.plan import Plan
+
+    if options.model is None:
+        with Bar("saving", quiet=options.json) as bar:
+            yield lambda reached: bar.reach(reached, count)
+        return
+    with Display(quiet=options.json) as display:
+        display(Planned(Plan(count, 0, (), {"serve": count - done}, None, False), ledger))
+        yield lambda reached: display(Answered("serve", reached, count))
+
+
+@contextmanager
+def resumable(options: argparse.Namespace) -> Iterator[None]:
+    """Says how to go on, where answers are kept."""
+    words = shlex.join(["soda-tta", *(word for word in options.given if word != "--resume"), "--resume"])
+    told = f"Nothing paid is lost; continue with: {words}" if options.out and options.save_images is None else ""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(told) from None
+    except BoxError as error:
+        raise BoxError(f"{error}\n{told}".rstrip()) from error
 
 
 def deployed(options: argparse.Namespace, run: Path) -> Box:
@@ -98,9 +150,11 @@ def report(options: argparse.Namespace, images: Any, answers: Any, queries: int)
     classes, confidence = answers.argmax(axis=1).tolist(), answers.max(axis=1).tolist()
     if options.json:
         rows = [
-            dict(image=n, label=c, confidence=round(p, 6)) for n, c, p in zip(names, classes, confidence, strict=True)
+            {"image": n, "class": c, "confidence": round(p, 6)}
+            for n, c, p in zip(names, classes, confidence, strict=True)
         ]
-        text = json.dumps({"queries": queries, "answers": rows}) + "\n"
+        saved = {"saved": options.save_images} if options.save_images else {}
+        text = json.dumps({"queries": queries, **saved, "answers": rows}) + "\n"
     else:
         import csv
 

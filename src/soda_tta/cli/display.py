@@ -40,7 +40,8 @@ class Display(Live):
             self.say(event.text)
         elif isinstance(event, Planned):
             self.plan, self.ledger = event.plan, event.ledger
-            self.task = self.progress.add_task("first look", total=event.plan.total, spent="")
+            first = PHASES[next(iter(event.plan.queries), "select")]
+            self.task = self.progress.add_task(first, total=event.plan.total, spent="")
         elif isinstance(event, Answered):
             self._show(event.purpose, f"{event.done:,}/{event.of:,} images")
         elif isinstance(event, Step):

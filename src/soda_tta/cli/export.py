@@ -7,6 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from soda_tta.cli.saved import saved_adaptor
+from soda_tta.errors import SodaError
+
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
@@ -17,15 +20,16 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("adaptor", metavar="RUN", help="a run directory or an adaptor.safetensors")
     parser.add_argument("onnx", metavar="FILE", help="the ONNX file to write; images in [0, 1], NCHW, RGB, both ways")
+    parser.add_argument("--force", action="store_true", help="write over a file that exists")
     parser.add_argument("--json", action="store_true", help="print machine-readable JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.adaptors import Adaptor
-
-    path = Path(options.adaptor)
-    adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
+    target = Path(options.onnx)
+    if target.exists() and not options.force:
+        raise SodaError(f"{target} exists; choose another name, or add --force.")
+    adaptor, _ = saved_adaptor(options.adaptor)
     deviation = adaptor.to_onnx(options.onnx)
     if options.json:
         print(json.dumps({"onnx": options.onnx, "largest_deviation": deviation}))

@@ -11,15 +11,17 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "methods", help="list the methods, what they need and what they cost", description=__doc__
     )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one method: every number of it, with its value")
     parser.add_argument("--json", action="store_true", help="print machine-readable JSON, with every number")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     from soda_tta.plan import plan_run
-    from soda_tta.recipes import methods
+    from soda_tta.recipes import find_method, methods
 
-    rows = [
+    chosen = list(methods().values()) if options.name is None else [find_method(options.name)]
+    rows: list[dict[str, Any]] = [
         {
             "name": recipe.name,
             "needs": recipe.needs,
@@ -27,13 +29,19 @@ def run(options: argparse.Namespace) -> int:
             "summary": recipe.summary,
             "numbers": recipe.numbers(),
         }
-        for recipe in methods().values()
+        for recipe in chosen
     ]
     if options.json:
         print(json.dumps(rows))
         return 0
-    print(f"{'method':<12} {'needs':<14} {'queries an image':>16}  what it does")
+    width = max(len(row["name"]) for row in rows)
+    print(f"{'method':<{width}} {'needs':<14} {'queries an image':>16}  what it does")
     for row in rows:
-        print(f"{row['name']:<12} {row['needs']:<14} {row['queries_an_image']:>16,.0f}  {row['summary']}")
-    print("\nChange a number with --set NAME=VALUE: " + ", ".join(rows[1]["numbers"]))  # type: ignore[arg-type]
+        print(f"{row['name']:<{width}} {row['needs']:<14} {row['queries_an_image']:>16,.0f}  {row['summary']}")
+    if options.name is None:
+        print("\nThe numbers of one of them: soda-tta methods NAME")
+        return 0
+    print("\nIts numbers; change one with --set NAME=VALUE:")
+    for name, value in rows[0]["numbers"].items():
+        print(f"  {name:<16} {value}")
     return 0

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 WIDTH = 16  # of the names on the left
 
 
-def print_summary(run: Run, *, images: str, out: str | None = None, price: float | None = None) -> None:
+def print_summary(
+    run: Run, *, images: str, out: str | None = None, price: float | None = None, labels: str | None = None
+) -> None:
     """Print to standard output; colours only on a terminal that wants them."""
     console = Console(highlight=False, soft_wrap=True)
 
@@ -33,7 +35,7 @@ def print_summary(run: Run, *, images: str, out: str | None = None, price: float
         line("answers changed", "not known yet: the adapted images were not asked about")
     else:
         line("answers changed", f"{run.changed:,} ({run.changed / len(run.before):.1%})")
-        print_chart(console, run)
+        print_chart(console, run, "" if labels else " (labels would tell: soda-tta report --labels)")
     if "chosen_lr" in run.card:
         line("chosen lr", f"{run.card['chosen_lr']:g}")
     if run.adaptor.parameters.size:
@@ -45,16 +47,17 @@ def print_summary(run: Run, *, images: str, out: str | None = None, price: float
     if out is not None:
         line("written", out)
         if run.stopped != "interrupted":
-            line("look at it", shlex.join(["soda-tta", "report", out, "--images", images]), "cyan")
+            known = ["--labels", labels] if labels else []
+            line("look at it", shlex.join(["soda-tta", "report", out, "--images", images, *known]), "cyan")
 
 
-def print_chart(console: Console, run: Run) -> None:
+def print_chart(console: Console, run: Run, better: str) -> None:
     """Estimated accuracy and confidence, before above after."""
     from soda_tta.estimate import estimate_accuracy
 
     assert run.after is not None
     moments = (("before", run.before, "yellow"), ("after", run.after, "blue"))
-    console.print("  accuracy, estimated without labels (labels would tell: soda-tta report --labels)", style="dim")
+    console.print(f"  accuracy, estimated without labels{better}", style="dim")
     for name, probabilities, style in moments:
         guess = estimate_accuracy(probabilities)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")

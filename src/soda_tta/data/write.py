@@ -184,7 +184,7 @@ def check_free(path: Path) -> None:
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():
-        raise RunError(f"{path} exists and is not written over; remove it or choose another --out.")
+        raise RunError(f"{path} exists and is not written over; remove it, or choose another name.")
 
 
 @contextmanager

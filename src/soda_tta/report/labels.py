@@ -32,8 +32,8 @@ class Labels:
         return mask
 
 
-def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None, of_the_model: int) -> Labels:
-    """Labels in the order of the run's images.
+def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None, of_the_model: int | None) -> Labels:
+    """Labels in the order of the run's images; `of_the_model` classes, None if that is not known yet.
 
     `source`: numbers; an .npy, an .npz (its `labels`), a .txt (one a line) or a .csv (`file,label`) file; or a data
     set that `load_dataset` opens. Where files are named they are matched by name, and may be some of them only.
@@ -48,9 +48,10 @@ def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None
         raise ImageError(f"{len(values)} labels for {len(names)} images; give one an image, or a .csv of file,label.")
     if not (values != UNKNOWN).any():
         raise ImageError("no label belongs to an image of this run; are these the labels of other images?")
-    if values.min() < UNKNOWN or values.max() >= of_the_model:
-        worst = values.min() if values.min() < UNKNOWN else values.max()
-        raise ImageError(f"label {worst} is none of the model's classes, which run from 0 to {of_the_model - 1}.")
+    worst = values.min() if values.min() < UNKNOWN else values.max()
+    if worst < UNKNOWN or (of_the_model is not None and worst >= of_the_model):
+        run = "" if of_the_model is None else f", which run from 0 to {of_the_model - 1}"
+        raise ImageError(f"label {worst} is none of the model's classes{run}.")
     return Labels(values, None if classes is None else tuple(classes))
 
 
@@ -103,7 +104,7 @@ def _from_csv(path: Path) -> tuple[list[str] | None, list[Any]]:
 
 
 def _as_numbers(
-    given: list[Any], classes: Sequence[str] | None, of_the_model: int
+    given: list[Any], classes: Sequence[str] | None, of_the_model: int | None
 ) -> tuple[Array, Sequence[str] | None]:
     """Class numbers as they are; names by their place among the classes; an empty place is not known."""
     words = [str(value).strip() for value in given]
@@ -111,7 +112,7 @@ def _as_numbers(
         return np.array([int(word) if word else UNKNOWN for word in words], np.int64), classes
     found = sorted({word for word in words if word})
     if classes is None:
-        if len(found) != of_the_model:
+        if of_the_model is not None and len(found) != of_the_model:
             raise ImageError(
                 f"the labels are names, {len(found)} different ones, and the model has {of_the_model} classes; "
                 "give the model's class names in its order (--classes FILE, one a line)."

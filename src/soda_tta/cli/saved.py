@@ -1,0 +1,40 @@
+"""The adaptor a run has left, for the commands that use it, and what must be said of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from soda_tta.errors import RunError
+
+if TYPE_CHECKING:
+    from soda_tta.adaptors import Adaptor
+
+
+def saved_adaptor(place: str) -> tuple[Adaptor, Path]:
+    """From a run directory or an adaptor file; and the folder it lies in.
+
+    Refuses a run whose answers no adaptor gives: it would not be what was seen there.
+    """
+    from soda_tta.adaptors import Adaptor, Identity
+    from soda_tta.run import Run
+
+    path = Path(place)
+    adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
+    folder = path if path.is_dir() else path.parent
+    if not (folder / "run.json").exists():
+        return adaptor, folder
+    run = Run.load(folder)
+    method, after = run.card["method"], run.after
+    if isinstance(adaptor, Identity):
+        if after is not None and not (after == run.before).all():
+            raise RunError(f"{folder} is a run of {method}, which changes answers and not images: it left no adaptor.")
+        say(f"this adaptor leaves images as they are: {run.reason}")
+    elif run.card["numbers"].get("average"):
+        say("the run averaged each answer with the unadapted one; this is the adapted image alone.")
+    return adaptor, folder
+
+
+def say(text: str) -> None:
+    print(f"soda-tta: {text}", file=sys.stderr)

@@ -1,0 +1,186 @@
+"""What becomes of a run: apply, export, labels; what is paid is kept, and nothing of the user's is written over."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from soda_tta.cli import main
+
+MODEL = """
+import numpy as np
+weights = np.random.default_rng(7).normal(size=(3, 4))
+asked, dies_after = 0, None
+def predict(images):
+    global asked
+    if dies_after is not None and asked + len(images) > dies_after:
+        raise KeyboardInterrupt if interrupted else RuntimeError("the model is gone")
+    asked += len(images)
+    e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
+    return e / e.sum(axis=1, keepdims=True)
+interrupted = False
+"""
+MINE = """
+from soda_tta.recipes import Procedure
+class Mine(Procedure):
+    def answer(self, given):
+        {does}
+mine = Mine(name="mine", summary="Of one's own.", needs="probabilities")
+"""
+ADAPT = ["adapt", "--model", "{model}:predict", "--images", "night"]
+SMALL = ["--method", "soda", "--set", "epochs=2", "--set", "batch=16", "--set", "width=4", "--set", "lr=0.05"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    name = f"model_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(MODEL)
+    (tmp_path / "night").mkdir()
+    for number in range(40):
+        pixels = np.random.default_rng(number).integers(0, 256, (8, 8, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "night" / f"{number:02}.png")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def model(place):
+    import importlib
+
+    return importlib.import_module(f"model_{place.name}".replace("-", "_"))
+
+
+@pytest.fixture
+def soda(model, capsys):
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main([word.format(model=model.__name__) for word in words])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def rows_of(path: Path) -> list[dict]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_answers_that_were_paid_outlive_the_model(soda, model, place, monkeypatch, interrupted: bool) -> None:
+    monkeypatch.setattr("soda_tta.cli.apply.PIECE", 10)
+    assert soda(*ADAPT, *SMALL, "--out", "run")[0] == 0
+    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out"]
+    assert soda(*words, "whole.csv")[0] == 0
+    model.asked, model.dies_after, model.interrupted = 0, 25, interrupted
+    code, _, said = soda(*words, "answers.csv")
+    assert code == (130 if interrupted else 2)
+    assert "Nothing paid is lost" in said and said.rstrip().endswith("--resume")
+    model.dies_after = None
+    assert soda(*words, "answers.csv", "--resume")[0] == 0
+    assert model.asked == 40  # none twice
+    assert rows_of(place / "answers.csv") == rows_of(place / "whole.csv")
+    assert not list(place.glob("*.partial"))
+    code, _, said = soda(*words, "answers.csv", "--resume")
+    assert code == 2 and "nothing to continue" in said
+
+
+def test_a_place_that_cannot_be_written_costs_nothing(soda, model, place) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    model.asked = 0
+    code, _, said = soda("apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", "run")
+    assert code == 2 and "is a directory" in said and model.asked == 0
+
+
+def test_images_alone_are_saved_with_a_word(soda) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    code, _, said = soda("apply", "--adaptor", "run", "--images", "night", "--save-images", "adapted")
+    assert code == 0 and "40 adapted images -> adapted" in said
+
+
+def test_export_writes_over_nothing_unless_told_to(soda, place) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    (place / "model.onnx").write_bytes(b"the user's own")
+    code, _, said = soda("export", "run", "model.onnx")
+    assert code == 2 and "--force" in said and (place / "model.onnx").read_bytes() == b"the user's own"
+    assert soda("export", "run", "model.onnx", "--force")[0] == 0
+    assert (place / "model.onnx").stat().st_size > 100
+
+
+def test_a_run_without_an_adaptor_is_not_applied_as_if_it_had_one(soda) -> None:
+    assert soda(*ADAPT, "--method", "lame", "--out", "lame")[0] == 0
+    for words in (
+        ["export", "lame", "x.onnx"],
+        ["apply", "--adaptor", "lame", "--images", "night", "--save-images", "x"],
+    ):
+        code, _, said = soda(*words)
+        assert code == 2 and "changes answers and not images" in said
+    soda(*ADAPT, "--method", "deployed", "--out", "kept")
+    code, _, said = soda("export", "kept", "kept.onnx")
+    assert code == 0 and "leaves images as they are" in said
+
+
+def test_averaged_answers_are_not_what_apply_gives_and_it_says_so(soda) -> None:
+    soda(*ADAPT, *SMALL, "--set", "average=true", "--out", "run")
+    assert "averaged" in soda("export", "run", "x.onnx")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [(None, "missing.csv"), ("00.png,0\n", "file,label"), ("file,label\nother.png,0\n", "no label belongs")],
+)
+def test_labels_are_looked_at_before_anything_is_paid(soda, model, place, text, says: str) -> None:
+    labels = "missing.csv"
+    if text is not None:
+        (place / (labels := "labels.csv")).write_text(text)
+    for more in ([], ["--dry-run"]):
+        code, _, said = soda(*ADAPT, *SMALL, "--out", "run", "--labels", labels, *more)
+        assert code == 2 and says in said
+    assert model.asked == 0 and not (place / "run").exists()
+
+
+def test_labels_that_do_not_fit_the_model_leave_the_run_and_say_so(soda, place) -> None:
+    (place / "labels.csv").write_text("file,label\n00.png,99\n")
+    code, told, said = soda(*ADAPT, *SMALL, "--out", "run", "--labels", "labels.csv")
+    assert code == 2 and "label 99" in said and "soda-tta report run --labels labels.csv" in said
+    assert "answers changed" in told
+
+
+def test_the_summary_knows_that_there_are_labels(soda, place) -> None:
+    (place / "labels.csv").write_text("file,label\n" + "".join(f"{i:02}.png,{i % 4}\n" for i in range(40)))
+    _, told, _ = soda(*ADAPT, *SMALL, "--out", "run", "--labels", "labels.csv")
+    assert "labels would tell" not in told and "--labels labels.csv" in told and "On 40 labelled images" in told
+
+
+@pytest.mark.parametrize(
+    ("does", "says"),
+    [
+        ("raise ValueError('a slip')", "mine raised ValueError: a slip (.*mine_.*py:5)"),
+        ("return given.before[:5]", r"array of \(5, 4\)"),
+        ("return [given.box(given.images[slice(0, 40)]) for _ in range(9)][0]", "would exceed the limit of 200"),
+    ],
+)
+def test_mistakes_in_a_method_of_ones_own_are_told_as_such(soda, model, place, does: str, says: str) -> None:
+    import re
+
+    name = f"mine_{place.name}".replace("-", "_")
+    (place / f"{name}.py").write_text(MINE.format(does=does))
+    code, _, said = soda(*ADAPT, "--method", f"{name}:mine", "--budget", "5", "--out", "run")
+    assert code == 2 and re.search(says, said), said
+    assert "--resume" not in said and model.asked <= 200
+
+
+def test_what_a_method_of_ones_own_asks_is_counted(soda, model, place) -> None:
+    name = f"mine_{place.name}".replace("-", "_")
+    (place / f"{name}.py").write_text(MINE.format(does="return given.box(given.images[slice(0, 40)])"))
+    code, told, _ = soda(*ADAPT, "--method", f"{name}:mine", "--budget", "5", "--out", "run", "--json")
+    assert code == 0 and json.loads(told)["queries"] == {"select": 40, "probe": 40} and model.asked == 80
+
+
+def test_methods_tells_the_numbers_of_one(soda) -> None:
+    assert "soda-tta methods NAME" in soda("methods")[1]
+    told = soda("methods", "soda")[1]
+    assert "alpha" in told and "0.0001" in told and "soda-e" not in told
+    assert soda("methods", "sodda")[0] == 2
