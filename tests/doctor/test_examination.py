@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from soda_tta import adapt
 from soda_tta.box import CallableBox, Input
 from soda_tta.data import open_images
 from soda_tta.doctor import examine
@@ -60,16 +61,36 @@ def best_only(rows):
     [
         (60.0, rounded, "digits"),
         (60.0, noisy, "repeatability"),
-        (60.0, best_only, "completeness"),
-        (5000.0, lambda rows: rows, "saturation"),
         (60.0, lambda rows: 0.4 * rows + 0.6 * np.roll(rows, 1, axis=0), "repeatability"),
     ],
-    ids=["rounded", "random", "one class", "saturated", "company"],
+    ids=["rounded", "random", "company"],
 )
 def test_a_model_that_cannot_be_adapted_to_is_sent_back(make, haze, colour_model, sharpness, then, name) -> None:
-    images = make(240) if name == "saturation" else haze(make(240))
-    found = examine(images, colour_model(sharpness, then))
+    found = examine(haze(make(240)), colour_model(sharpness, then))
     assert found.advice == "fix" and found[name].state == "bad" and found[name].remedy
+
+
+@pytest.mark.parametrize(
+    ("sharpness", "then", "name"),
+    [(60.0, best_only, "completeness"), (5000.0, lambda rows: rows, "saturation")],
+    ids=["one class", "saturated"],
+)
+def test_classes_alone_are_enough_for_a_search_by_candidates(
+    make, haze, colour_model, sharpness, then, name: str
+) -> None:
+    model = colour_model(sharpness, then)
+    found = examine(haze(make(240)), model)
+    assert found.advice in ("go", "try") and found[name].state == "caution"
+    run = adapt(haze(make(240)), model, found.method, found.budget)
+    assert run.verdict is not None and run.verdict.adopt
+
+
+@pytest.mark.parametrize("count", [1, 10, 30])
+def test_too_few_images_to_learn_from_are_left_alone(make, haze, colour_model, count: int) -> None:
+    found = examine(haze(make(count)), colour_model())
+    assert found.advice == "leave" and "collect 40 or more" in found.sentence and found["cost"].state == "caution"
+    assert examine(haze(make(40)), colour_model()).advice == "try"
+    assert "too few to try plain restorations" in examine(haze(make(40)), colour_model()).sentence
 
 
 def test_rounding_inside_a_function_is_a_caution_but_no_obstacle(make, haze, colour_model) -> None:

@@ -28,6 +28,11 @@ class Prescription:
     budget: float
     plan: Plan | None
 
+    @property
+    def searches(self) -> bool:
+        """Whether there is enough to learn from."""
+        return self.plan is not None and "probe" in self.plan.queries
+
 
 def prescribe(images: int) -> Prescription:
     """The method of least queries that is there, with a budget that gives its search enough of them."""
@@ -41,15 +46,20 @@ def prescribe(images: int) -> Prescription:
     return Prescription(method, budget, plan)
 
 
+def images_needed(images: int) -> int:
+    """From how many on there is something to prescribe."""
+    return next(count for count in range(images, 10_000) if prescribe(count).searches)
+
+
 def cost(prescription: Prescription, images: int, price: float | None) -> Finding:
     method, budget, plan = prescription.method, prescription.budget, prescription.plan
-    if plan is None:
+    if plan is None or not prescription.searches:
         return Finding(
             name="cost",
             state="caution",
             sentence=f"{method} cannot work with {budget:g} queries an image on {images:,} images.",
             numbers={"method": method, "budget": budget},
-            remedy="Give more images, or a larger budget.",
+            remedy=f"Give {images_needed(images)} images or more.",
         )
     numbers = {"method": method, "budget": budget, "queries": plan.total, "queries_an_image": plan.queries_an_image}
     money = ""
@@ -93,8 +103,10 @@ def enough(images: int, classes: int) -> Finding:
     )
 
 
-def advise(findings: list[Finding], estimate: Estimate | None, failed: str | None) -> tuple[str, str]:
-    """One word of ADVICE, and why."""
+def advise(
+    findings: list[Finding], estimate: Estimate | None, failed: str | None, images: int | None = None
+) -> tuple[str, str]:
+    """One word of ADVICE, and why; `images` there are, if they may be too few."""
     found = {finding.name: finding for finding in findings}
     bad = [finding.name for finding in findings if finding.state == "bad"]
     broken = [name for name in MODEL_TRAITS if name in bad]
@@ -102,24 +114,22 @@ def advise(findings: list[Finding], estimate: Estimate | None, failed: str | Non
         return "fix", f"The model cannot be adapted to as it answers now: {found[broken[0]].sentence}"
     if "shift" in bad:
         return "leave", "The images are not shifted as far as can be seen: leave them as they are."
-    if "saturation" in bad:  # a model may well be sure of images that are not shifted
-        return "fix", f"The model cannot be adapted to as it answers now: {found['saturation'].sentence}"
     if "balance" in bad:
         return (
             "leave",
             "The classes are unbalanced, and the objective would push images into the rare ones: do not adapt.",
         )
+    if images is not None and not prescribe(images).searches:
+        needed = images_needed(images)
+        return "leave", f"{images} images are too few to learn from and to judge by: collect {needed} or more."
     if "trial" in found and found["trial"].state == "good":
         return "go", "Adapting is likely to help: even a plain restoration does."
     if failed is not None or estimate is None:
         return "unknown", "The examination is incomplete."
+    tried = "trial" in found
+    restoration = "no plain restoration is sure to help" if tried else "there were too few to try plain restorations on"
+    right = f"about {estimate.accuracy:.0%} of the answers are right"
     if estimate.accuracy >= LITTLE_TO_GAIN:
-        return "leave", (
-            f"There is little to gain: about {estimate.accuracy:.0%} of the answers are right already, and no plain "
-            "restoration is sure to help."
-        )
+        return "leave", f"There is little to gain: {right} already, and {restoration}."
     reason = "" if "shift" in found else " Give clean images (--clean) to know whether these are shifted at all."
-    return "try", (
-        f"Adapting may help: about {estimate.accuracy:.0%} of the answers are right, but no plain restoration is "
-        f"sure to help. Trust the run's own verdict.{reason}"
-    )
+    return "try", f"Adapting may help: {right}, but {restoration}. Trust the run's own verdict.{reason}"

@@ -98,7 +98,7 @@ def examine(
     if visit.answers is not None:
         visit.findings.append(enough(len(visit.images), visit.answers.shape[1]))
     visit.findings.append(cost(prescription, len(visit.images), price))
-    advice, sentence = advise(visit.findings, visit.estimate, visit.failed)
+    advice, sentence = advise(visit.findings, visit.estimate, visit.failed, len(visit.images))
     return Examination(
         advice=advice,
         sentence=sentence,

@@ -45,6 +45,8 @@ def steps_in_one(answers: Array) -> int | None:
 
 def digits(answers: Array) -> Finding:
     """Rounding hides what a small change of an image does."""
+    if ((answers == 0) | (answers == 1)).all():
+        return Finding(name="digits", state="good", sentence="Answers are classes; there are no digits to round.")
     steps = steps_in_one(answers)
     numbers = {"steps": steps}
     if steps is None:
@@ -95,10 +97,11 @@ def completeness(answers: Array) -> Finding:
     if most == 1 and classes > 2 and (hard or (kept == 1).all()):
         return Finding(
             name="completeness",
-            state="bad",
-            sentence="Only the best class is answered, or nothing is left for the others: there is no slope to follow.",
+            state="caution",
+            sentence="Only the best class is answered, or nothing is left for the others: there is no slope to follow, "
+            "but classes can be counted.",
             numbers=numbers,
-            remedy="Ask the model for the probabilities of all classes.",
+            remedy="Ask the model for the probabilities of all classes; until then search by candidates (soda-e).",
         )
     if classes - most >= 2 and np.mean(kept == most) >= 0.9:  # rounding alone would leave a varying number
         return Finding(
@@ -121,10 +124,10 @@ def saturation(answers: Array) -> Finding:
     if full > 0.8:
         return Finding(
             name="saturation",
-            state="bad",
-            sentence=f"{told}: they do not move when the image does.",
+            state="caution",
+            sentence=f"{told}: they do not move with the image until the class does.",
             numbers=numbers,
-            remedy="Ask the model for logits (--logits) or a higher temperature.",
+            remedy="Ask the model for logits (--logits) or a higher temperature; until then prefer soda-e.",
         )
     if full > 0.3 or sure > 0.9:
         return Finding(
