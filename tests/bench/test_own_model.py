@@ -34,15 +34,48 @@ def test_which_images_were_right_is_kept(own, tmp_path) -> None:
     assert right({}, 50) is None
 
 
-def test_a_cell_that_fails_does_not_keep_the_others_from_being_run(own, tmp_path) -> None:
+def test_a_cell_that_fails_does_not_keep_the_others_from_being_run(own, tmp_path, monkeypatch) -> None:
+    (tmp_path / "failing.py").write_text(OWN.format(name="failing", does="raise ValueError('a slip')"))
+    monkeypatch.syspath_prepend(tmp_path)
     store = Store(tmp_path / "store")
-    cells, heard = [own(images=60), own(), own(images=70)], []
+    cells, heard = [own(method="failing:failing"), own(), own(method="failing:failing", seed=1)], []
     with pytest.raises(CellsFailed) as caught:
         run_grid(cells, store, complain=heard.append)
     assert heard == caught.value.failed
     assert len(store) == 1 and cells[1] in store
     assert "2 of 3 cells failed" in str(caught.value)
-    assert "deployed on" in caught.value.failed[0] and "50 images and the cell asks for 60" in caught.value.failed[0]
+    assert "failing:failing on" in caught.value.failed[0] and "ValueError: a slip" in caught.value.failed[0]
+
+
+def test_what_is_not_there_is_told_once_before_the_first_query(own, tmp_path) -> None:
+    with pytest.raises(RecipeError, match="50 images and a cell asks for 60"):
+        run_grid([own(), own(images=60)], Store(tmp_path / "store"))
+    np.savez(tmp_path / "bare.npz", images=np.zeros((50, 8, 8, 3), np.uint8))
+    with pytest.raises(RecipeError, match="has no labels"):
+        missing_of([own(data=str(tmp_path / "bare.npz"))], Store(tmp_path / "store"))
+    assert not len(Store(tmp_path / "store"))
+
+
+MINE = """
+from soda_tta.recipes import methods
+mine = methods()["soda"].but(epochs=1, q={q}, width=2).renamed("mine", "Of one's own.")
+"""
+
+
+def test_a_method_that_was_changed_is_noticed(own, tmp_path, monkeypatch) -> None:
+    import sys
+
+    (tmp_path / "changing.py").write_text(MINE.format(q=2))
+    monkeypatch.syspath_prepend(tmp_path)
+    cell, store = own(method="changing:mine"), Store(tmp_path / "store")
+    run_grid([cell], store)
+    assert missing_of([cell], store) == [] and missing_of([cell], Store(tmp_path / "new"), [store]) == []
+    (tmp_path / "changing.py").write_text(MINE.format(q=3) + "# and a remark\n")
+    del sys.modules["changing"]
+    with pytest.raises(RunError, match="before it was changed"):
+        run_grid([cell], store)
+    assert missing_of([cell], Store(tmp_path / "new"), [store]) == [cell]
+    assert missing_of([own()], store) == [own()]  # the others of the store are no worse for it
 
 
 OWN = """

@@ -37,7 +37,7 @@ def test_only_the_request_that_failed_is_asked_again(server, images: np.ndarray,
 
 def test_a_server_that_stays_busy_is_given_up_with_its_own_words(server, images, patient: list[float]) -> None:
     server.faults = [busy(503)] * 99
-    with pytest.raises(BoxUnavailable, match=r"/infer answered 503: too many requests Gave up after 5 attempts\."):
+    with pytest.raises(BoxUnavailable, match=r"/infer answered 503: too many requests\. Gave up after 5 attempts\."):
         load_box(server.url)(images)
     assert len(server.asked) == 5
 

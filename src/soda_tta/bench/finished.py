@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.bench.cell import Cell
+from soda_tta.bench.presence import check_there
 from soda_tta.bench.store import Store
 from soda_tta.box import load_box
 from soda_tta.errors import RunError, SodaError
+from soda_tta.recipes import code_of
 
 Reporter = Callable[[Cell, dict[str, Any]], None]
 
@@ -20,9 +22,11 @@ def missing_of(cells: Sequence[Cell], store: Store, reuse: Sequence[Store] = ())
     """The cells that neither the store nor, under whatever name, one to reuse has."""
     for cell in cells:
         cell.check()
-    refuse_other_models(cells, store)
+    refuse_others(cells, store)
     known = finished([store, *reuse], own_models(cells))
-    return [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
+    missing = [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
+    check_there(missing)
+    return missing
 
 
 def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], report: Reporter | None) -> None:
@@ -47,18 +51,23 @@ def finished(stores: Sequence[Store], models: Collection[str]) -> dict[tuple[str
             if cell.of_own_model and cell.model not in models:
                 continue
             with suppress(SodaError):  # of a method or a number that this version has not
-                if of_this_model(cell, result):
+                if of_this_model(cell, result) and of_this_code(cell, result):
                     known.update({(cell.experiment, curve): (store, cell) for curve in {0, cell.curve}})
     return known
 
 
-def refuse_other_models(cells: Sequence[Cell], store: Store) -> None:
-    """A file keeps its name when another model is put in its place, and the old results are not of that one."""
-    named = own_models(cells)
+def refuse_others(cells: Sequence[Cell], store: Store) -> None:
+    """A file keeps its name when another model, or other code, is put in its place; old results are not of that one."""
+    models, named = own_models(cells), {cell.method for cell in cells}
     for cell, result in store:
-        if cell.model in named and not of_this_model(cell, result):
+        if cell.model in models and not of_this_model(cell, result):
             raise RunError(
                 f"{store.path} holds results of another model that was {cell.model} then; give another folder (--out)."
+            )
+        if cell.method in named and not of_this_code(cell, result):
+            raise RunError(
+                f"{store.path} holds results of {cell.method} as it was before it was changed; give another folder "
+                "(--out)."
             )
 
 
@@ -69,6 +78,11 @@ def own_models(cells: Sequence[Cell]) -> set[str]:
 def of_this_model(cell: Cell, result: dict[str, Any]) -> bool:
     """Whether a result is of the file that is there now."""
     return not cell.of_own_model or result["card"]["box"]["fingerprint"] == fingerprint(cell.model)
+
+
+def of_this_code(cell: Cell, result: dict[str, Any]) -> bool:
+    """Whether a result is of the user's own method as it is now; not known of stores older than this question."""
+    return result.get("code") in (None, code_of(cell.method))
 
 
 def fingerprint(model: str) -> str:

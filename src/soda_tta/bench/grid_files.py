@@ -32,6 +32,8 @@ def grid_from_toml(path: Path) -> list[Cell]:
     Where a table names several methods, its numbers are for the recipes that learn; a table with one method gives
     them to it, whatever it is.
     """
+    if not path.exists():
+        raise RecipeError(f"there is no file {path}.")
     try:
         tables = tomllib.loads(path.read_text())["cells"]
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:

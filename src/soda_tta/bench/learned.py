@@ -49,7 +49,10 @@ def adaptor_of(store: Store, cell: Cell) -> Adaptor:
             store.keep_adaptor(cell, Path(folder) / "cell" / "adaptor.safetensors")
     adaptor = Adaptor.load(path)
     if adaptor.kind == "identity":
-        raise SodaError(f"{cell.method} learns no adaptor of the images; name another method (--method).")
+        raise SodaError(
+            f"{cell.method} left the images of {cell.corruption} as they are: there is nothing to show; name another "
+            "method (--method) or corruption (--corruption)."
+        )
     return adaptor
 
 

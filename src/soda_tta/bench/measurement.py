@@ -19,6 +19,7 @@ from soda_tta.data.catalogue import spelled
 from soda_tta.data.dataset import Dataset
 from soda_tta.errors import RecipeError, RunError
 from soda_tta.events import Epoch, Event, Step
+from soda_tta.recipes import code_of
 from soda_tta.run import Run
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -55,6 +56,7 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         "losses": losses(run.history),
         "curve": curve.points,
         "card": run.card,
+        **({} if (code := code_of(cell.method)) is None else {"code": code}),
     }
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.bench.cell import Cell
-from soda_tta.bench.finished import Reporter, refuse_other_models, take_finished
+from soda_tta.bench.finished import Reporter, refuse_others, take_finished
 from soda_tta.bench.measurement import run_cell
+from soda_tta.bench.presence import check_there
 from soda_tta.bench.store import Store
 from soda_tta.errors import RunError
 
@@ -41,11 +42,12 @@ def run_grid(
     """
     for cell in cells:
         cell.check()
-    refuse_other_models(cells, store)
+    refuse_others(cells, store)
     failed: list[str] = []
     with store.alone():
         take_finished(cells, store, reuse, report)
         unique = {cell.key: cell for cell in cells if cell not in store}
+        check_there(list(unique.values()))
         working = store.folder / "working"
         for cell, result in _results(list(unique.values()), working, jobs):
             if isinstance(result, Failed):
@@ -69,7 +71,8 @@ class CellsFailed(RunError):
 
     def __init__(self, failed: Sequence[str], of: int) -> None:
         self.failed = list(failed)
-        told = [f"{len(failed)} of {of} cells failed; the others are in the store. Run the same command to try again."]
+        others = "; the others are in the store" if len(failed) < of else ""
+        told = [f"{len(failed)} of {of} cells failed{others}. Run the same command to try again."]
         told += [f"  {line}" for line in failed[:SHOWN]]
         told += [f"  and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []
         super().__init__("\n".join(told))

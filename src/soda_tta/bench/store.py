@@ -33,16 +33,16 @@ class Store:
             if whole != raw:
                 warnings.warn(f"{self.path}: the last line is torn and is dropped.", stacklevel=2)
                 self.torn = len(whole)
-            for line in whole.decode().splitlines():
-                self._take(line)
+            for number, line in enumerate(whole.decode().splitlines(), start=1):
+                self._take(line, number)
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: str, number: int) -> None:
         try:
             entry = json.loads(line)
             form = entry["format"]
         except (ValueError, KeyError, TypeError):
             raise RunError(
-                f"{self.path} holds a line that is no result: {line[:60]!r}; mend it or choose another folder."
+                f"{self.path}, line {number}, is no result: {line[:60]!r}; mend it or choose another folder."
             ) from None
         if form != FORMAT:
             raise RunError(

@@ -56,7 +56,7 @@ def patiently(
             return ask()
         except BoxUnavailable as error:
             if attempt >= attempts:
-                raise BoxUnavailable(f"{error} Gave up after {attempt} attempts.") from error
+                raise BoxUnavailable(f"{str(error).rstrip('.')}. Gave up after {attempt} attempts.") from error
             if (error.retry_after or 0) > longest_wait:
                 raise BoxUnavailable(f"{error} It asks to wait {error.retry_after:g} s; try later.") from error
             back_off = random.uniform(0, min(longest_wait, first_wait * 2 ** (attempt - 1)))

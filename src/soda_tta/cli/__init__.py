@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -40,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given  # wherever it stands
     given = [word for word in given if word != "--debug"]
     options = build_parser().parse_args(given)
+    warnings.showwarning = lambda message, *_, **__: print(f"soda-tta: {message}", file=sys.stderr)
     options.given = given
     try:
         return int(options.run(options))

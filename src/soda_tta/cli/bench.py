@@ -44,7 +44,9 @@ def add_to(commands: Any) -> None:
     running = verbs.add_parser("run", help="run what is missing of a grid")
     running.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
     running.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
-    running.add_argument("--jobs", type=int, default=1, metavar="N", help="processes of one thread each (default 1)")
+    running.add_argument(
+        "--jobs", type=at_least_one, default=1, metavar="N", help="processes of one thread each (default 1)"
+    )
     running.add_argument("--only", metavar="METHOD", help="only the cells of this method")
     running.add_argument(
         "--reuse",
@@ -146,7 +148,7 @@ def print_missing(missing: list[Cell], as_json: bool) -> int:
 def print_table(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store, make_table, render
 
-    store = open_store(options.store, Store)
+    store = filled_store(options.store, Store)
     table = make_table(store)
     print(json.dumps(table.facts()) if options.json else render(table, options.format).rstrip("\n"))
     return 0
@@ -161,7 +163,7 @@ def draw(options: argparse.Namespace) -> int:
     told = {name: value for name in ("method", "corruption", "image") if (value := getattr(options, name)) is not None}
     if unknown := sorted(set(told) - set(OPTIONS.get(options.kind, ()))):
         raise SodaError(f"--{unknown[0]} does not apply to a figure of kind {options.kind}.")
-    facts = figure_facts(open_store(options.store, Store), options.kind, **told)
+    facts = figure_facts(filled_store(options.store, Store), options.kind, **told)
     if options.out:
         draw_figure(facts, Path(options.out))
     print(json.dumps(facts) if options.json else options.out)
@@ -201,3 +203,16 @@ def open_store(place: str, kind: Any) -> Any:
     if not (Path(place) / "results.jsonl").exists():
         raise SodaError(f"{place} holds no results.jsonl; run 'soda-tta bench run GRID --out {place}' first.")
     return kind(place)
+
+
+def filled_store(place: str, kind: Any) -> Any:
+    store = open_store(place, kind)
+    if not len(store):
+        raise SodaError(f"{place} holds no result yet; run 'soda-tta bench run GRID --out {place}' first.")
+    return store
+
+
+def at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+    return int(text)

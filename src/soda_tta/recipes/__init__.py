@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import sys
+from pathlib import Path
 
 from soda_tta.errors import RecipeError
 from soda_tta.recipes.batch_statistics import bn, tent
@@ -21,7 +23,7 @@ from soda_tta.recipes.pseudo_labels import da_direct, da_pl
 from soda_tta.recipes.recipe import Recipe
 from soda_tta.recipes.soda import soda, soda_auto, soda_fo, soda_r
 
-__all__ = ["Given", "Method", "Outcome", "Procedure", "Recipe", "find_method", "methods"]
+__all__ = ["Given", "Method", "Outcome", "Procedure", "Recipe", "code_of", "find_method", "methods"]
 
 Method = Recipe | Procedure
 
@@ -48,11 +50,25 @@ def find_method(method: str | Method) -> Method:
     return methods()[method]
 
 
+def code_of(method: str) -> str | None:
+    """A digest of the file a method of the user's own is in; None for ours."""
+    if ":" not in method:
+        return None
+    _own_method(method)
+    source = getattr(sys.modules[_module_of(method)], "__file__", None)
+    return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else None
+
+
+def _module_of(place: str) -> str:
+    """`mine.py:brighter` is another way to say `mine:brighter`."""
+    return place.partition(":")[0].removesuffix(".py")
+
+
 def _own_method(place: str) -> Method:
     """A method of the user's: `mine:brighter` is `brighter` of mine.py here, or of an installed module."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # a command does not look for modules in the current directory
-    module, _, name = place.partition(":")
+    module, name = _module_of(place), place.partition(":")[2]
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:

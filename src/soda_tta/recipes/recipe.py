@@ -149,7 +149,8 @@ def convert(name: str, value: Any, like: Any) -> Any:
             elif isinstance(like, int | float):
                 value = float(value)
         except (ValueError, KeyError):
-            raise RecipeError(f"{name}={value} is not a {type(like).__name__}.") from None
+            wanted = {bool: "true or false", int: "a whole number"}.get(type(like), "a number")
+            raise RecipeError(f"{name}={value} is not {wanted}.") from None
     if isinstance(like, bool) and not isinstance(value, bool):
         raise RecipeError(f"{name}={value} must be true or false.")
     if isinstance(value, float) and not math.isfinite(value):
