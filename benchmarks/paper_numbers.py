@@ -150,6 +150,16 @@ EXPERIMENTS = (
         paper="no such experiment",
     ),
     Experiment(
+        "rates-kept",
+        "Ours: the rates of soda-r and ma-so",
+        (
+            *varied("soda-r", "lr", dict.fromkeys((0.01, 0.003, 0.001))),
+            *varied("ma-so", "lr", dict.fromkeys((0.01, 0.001))),
+        ),
+        (Claim("ten times the rate does ma-so no good", "ma-so, lr 0.01", "ma-so, lr 0.001", alike=True),),
+        paper="no such experiment",
+    ),
+    Experiment(
         "input-rates",
         "DA-ZOO-Input: why it harms more than in the paper",
         varied("da-zoo-input", "lr", dict.fromkeys((0.1, 0.03, 0.01, 0.003, 0.001))),

@@ -89,7 +89,7 @@ def ends_text(store: Store) -> str:
     if not found:
         return NOTHING
     lines = [["lr", *found]]
-    for rate in LEARNING_RATES[::-1]:
+    for rate in (rate for rate in LEARNING_RATES[::-1] if any(rate in rates for rates in found.values())):
         least = {method: rate == min(rates, key=lambda each: rates[each]) for method, rates in found.items() if rates}
         shown = [f"{rates[rate]:.3f}" if rate in rates else "" for rates in found.values()]
         bold = [f"**{text}**" if least.get(method) else text for method, text in zip(found, shown, strict=True)]

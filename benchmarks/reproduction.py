@@ -230,6 +230,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
         "random-walk": random_walk_text(results / "random_walk.json"),
         "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),
+        "rate-kept-ends": ends_text(Store(results / "rates-kept")),
     }
     for experiment in EXPERIMENTS:
         folder = results / experiment.grid
