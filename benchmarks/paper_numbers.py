@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from soda_tta.bench.grids import OWN_PROTOCOL
+from soda_tta.bench.grids import ORDERED, OWN_PROTOCOL
 from soda_tta.recipes import methods
 from soda_tta.recipes.recipe import LEARNING_RATES
 
@@ -23,6 +23,7 @@ class Row:
     paper: float | None = None
     model: str | None = None
     images: int | None = None
+    order: str | None = None
     least_loss: bool = False  # of these, one for each corruption: the one with the least loss at the end
 
 
@@ -307,6 +308,22 @@ EXPERIMENTS = (
         (
             Claim("DINE needs a trained network", "dine, from a trained network", "dine, fine-tuned"),
             Claim("BETA needs a trained network", "beta, from a trained network", "beta, fine-tuned"),
+        ),
+        paper="no such experiment",
+    ),
+    Experiment(
+        "order",
+        "Ours: LAME, batch norm and Tent where classes come one after another",
+        tuple(
+            Row(f"{name}{told}", name, order=order)
+            for order, told in (("given", ""), ("classes", ", class by class"))
+            for name in ORDERED
+        ),
+        (
+            Claim("LAME needs labels that are correlated", "lame, class by class", "deployed, class by class"),
+            Claim("and does nothing where they are not", "lame", "deployed", alike=True),
+            Claim("batch statistics need classes that are mixed", "bn", "bn, class by class"),
+            Claim("soda-e answers each image for itself", "soda-e, class by class", "soda-e", alike=True),
         ),
         paper="no such experiment",
     ),

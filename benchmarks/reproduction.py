@@ -49,6 +49,7 @@ def belongs(cell: Cell, row: Row) -> bool:
         and all(cell.numbers.get(name) == value for name, value in row.numbers.items())
         and row.model in (None, cell.model)
         and row.images in (None, cell.images)
+        and row.order in (None, cell.order)
     )
 
 
@@ -164,7 +165,7 @@ def paired(first: list[Entry], second: list[Entry]) -> tuple[float, float] | Non
 
 
 def same_images(cell: Cell) -> tuple[Any, ...]:
-    return cell.data, cell.model, cell.corruption, cell.severity, cell.images, cell.seed
+    return cell.data, cell.model, cell.corruption, cell.severity, cell.images, cell.order, cell.seed
 
 
 def protocol(rows: dict[str, list[Entry]]) -> str:

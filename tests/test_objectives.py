@@ -14,6 +14,7 @@ from soda_tta.objectives import (
     entropy,
     information_of_each,
     mutual_information,
+    pairs_of_different,
     shared_information_of_each,
 )
 
@@ -88,3 +89,21 @@ def test_what_is_shared_is_never_more_than_a_look_holds(rows: int, classes: int,
     first, second = (generator.dirichlet(np.full(classes, 0.3), rows) for _ in range(2))
     assert abs(shared_information_of_each(first, second).mean()) < 0.5  # independent looks: nothing but chance
     assert shared_information_of_each(first, first).mean() <= h(*first.mean(axis=0)) + 1e-3
+
+
+@pytest.mark.parametrize("count", [2, 3, 60])
+def test_no_image_is_paired_with_itself_where_different_ones_are_meant(count: int) -> None:
+    for others in pairs_of_different(count):
+        assert sorted(others) == list(range(count))
+        assert count < 10 or not (others == np.arange(count)).any()
+
+
+def test_information_shared_by_two_looks_does_not_depend_on_the_order_of_the_images() -> None:
+    """Folders lie class by class: pairs of neighbours would then be of one class, and share what a class shares."""
+    generator = np.random.default_rng(0)
+    classes = np.sort(generator.integers(0, 10, 120))
+    first, second = (0.5 * np.eye(10)[classes] + 0.5 * generator.dirichlet(np.ones(10), 120) for _ in range(2))
+    mixed = generator.permutation(120)
+    by_class = shared_information_of_each(first, second).mean()
+    assert by_class == pytest.approx(shared_information_of_each(first[mixed], second[mixed]).mean(), rel=0.05)
+    assert by_class > 0.1

@@ -64,8 +64,10 @@ def test_small_random_changes_are_rarely_adopted() -> None:
     assert adoptions / 400 <= 0.03
 
 
-def test_shared_information_by_hand() -> None:
-    """Eight images of two kinds in turn, so that every other image is of the same kind."""
+def test_shared_information_by_hand(monkeypatch) -> None:
+    """Eight images of two kinds in turn, each paired with those so many places on: every other is of the same kind."""
+    places = [np.roll(np.arange(8), shift) for shift in CHANCE_PAIRS]
+    monkeypatch.setattr("soda_tta.objectives.pairs_of_different", lambda count: places)
     first = np.tile([[1.0, 0.0], [0.0, 1.0]], (4, 1))
     second = np.tile([[0.5, 0.5], [0.0, 1.0]], (4, 1))
     # together (0, 0) 1/4, (0, 1) 1/4, (1, 1) 1/2; by chance (., 0) 1/8, (., 1) 3/8

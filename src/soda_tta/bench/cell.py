@@ -17,6 +17,7 @@ from soda_tta.plan import Plan, plan_run
 from soda_tta.recipes import find_method
 
 CLEAN = "clean"
+ORDERS = ("given", "classes")
 MODEL_OF = {  # what a set of images is usually shown to
     "cifar10": "cifar10_resnet20",
     "cifar10-c": "cifar10_resnet20",
@@ -39,6 +40,7 @@ class Cell:
     corruption: str = "gaussian_noise"  # or "clean"
     severity: int = 5
     images: int = 500  # the first so many of the test set; of one sorted by class, so many from all of it
+    order: str = "given"  # or "classes": the same images class by class, as a camera may see them
     seed: int = 0
     budget: float | None = None
     curve: int = 0  # measure accuracy every so many epochs, on a handle of its own that nobody pays for
@@ -46,12 +48,19 @@ class Cell:
 
     @property
     def key(self) -> str:
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(self._facts(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def _facts(self) -> dict[str, Any]:
+        """Without the usual order: stores are older than that word."""
+        facts = asdict(self)
+        if self.order == ORDERS[0]:
+            del facts["order"]
+        return facts
 
     @property
     def experiment(self) -> str:
         """What is run, however its numbers are put: a number that is the method's own says nothing."""
-        facts = {**asdict(self), "numbers": find_method(self.method).but(**self.numbers).numbers()}
+        facts = {**self._facts(), "numbers": find_method(self.method).but(**self.numbers).numbers()}
         del facts["curve"]  # watching changes nothing
         if self.corruption == CLEAN:
             del facts["severity"]
@@ -68,9 +77,10 @@ class Cell:
         changed = ", ".join(f"{name}={value}" for name, value in self.numbers.items())
         where = "" if self.corruption == CLEAN else f"{self.corruption} {self.severity} of "
         budget = "" if self.budget is None else f", budget {self.budget:g}"
+        order = "" if self.order == ORDERS[0] else f" in the order of their {self.order}"
         return (
             f"{self.method}{f' ({changed})' if changed else ''} on {where}{self.data}, {self.model}, "
-            f"{self.images} images{budget}, seed {self.seed}"
+            f"{self.images} images{order}{budget}, seed {self.seed}"
         )
 
     def check(self) -> None:
@@ -87,7 +97,7 @@ class Cell:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise RecipeError(f"{name} is a whole number of {least} or more, not {value!r}.")
-        for name in ("method", "data", "model", "corruption"):
+        for name in ("method", "data", "model", "corruption", "order"):
             if not isinstance(getattr(self, name), str):
                 raise RecipeError(f"{name} is a name, not {getattr(self, name)!r}.")
         if self.budget is not None and (type(self.budget) not in (int, float) or self.budget <= 0):
@@ -98,6 +108,8 @@ class Cell:
             raise RecipeError(f"there is no corruption {self.corruption!r}; choose clean, {', '.join(CORRUPTIONS)}.")
         if self.severity not in SEVERITIES:
             raise RecipeError(f"there is no severity {self.severity}; choose one of {SEVERITIES}.")
+        if self.order not in ORDERS:
+            raise RecipeError(f"there is no order {self.order!r}; choose one of {', '.join(ORDERS)}.")
         self._check_model()
         self.plan()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from soda_tta.bench.cell import CLEAN, Cell
+from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.bench.grid_files import grid_from_toml
 from soda_tta.bench.scales import FIVE, PAIR, RATES, SCALES, Scale
 from soda_tta.data.corruptions import CORRUPTIONS
@@ -19,6 +19,7 @@ from soda_tta.recipes.recipe import LEARNING_RATES
 OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
 SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is short
 RATED = (*PAIR, "spatter")
+ORDERED = ("deployed", "lame", "bn", "tent", "soda-e")
 COUNTS = (50, 100, 500, 1000, 5000, 10_000)
 ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
 
@@ -256,6 +257,10 @@ GRIDS: dict[str, Grid] = {
         lambda s: [
             cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[2], dropout=[0.0, 0.5])
         ],
+    ),
+    "order": (
+        "LAME, batch norm, Tent and soda-e on images as they come, and class by class",
+        lambda s: [cell for order in ORDERS for cell in cells(s, ORDERED, FIVE, "cifar10", order=order)],
     ),
     "peers": (
         "DINE and BETA after each of their stages, BETA with the adversarial term its paper means, both from a trained "

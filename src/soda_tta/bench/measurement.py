@@ -92,6 +92,9 @@ def cell_images(cell: Cell) -> Dataset:
     if everything.labels is None:
         raise RecipeError(f"{cell.data} has no labels; the bench needs them to measure.")
     clean = everything.subset(chosen_images(everything.labels, cell.images))
+    if cell.order == "classes":
+        assert clean.labels is not None
+        clean = clean.subset(np.argsort(clean.labels, kind="stable"))
     if cell.corruption == CLEAN:
         return clean
     from soda_tta.data import Corrupted

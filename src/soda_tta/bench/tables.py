@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import mean, stdev
 from typing import Any
 
-from soda_tta.bench.cell import CLEAN, Cell
+from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
 
 ORDER = (*CORRUPTIONS, CLEAN)
@@ -117,6 +117,7 @@ def protocol_of(cell: Cell, told: set[str]) -> list[str]:
     """The facts of a cell in words, but for those told elsewhere."""
     words = {"data": cell.data, "model": cell.model, "severity": f"severity {cell.severity}"}
     words["images"] = f"{cell.images:,} images"
+    words |= {} if cell.order == ORDERS[0] else {"order": f"in the order of their {cell.order}"}
     words |= {} if cell.budget is None else {"budget": f"at most {cell.budget:g} queries an image"}
     words |= {name: f"{name} {cell.numbers[name]}" for name in SCALING if name in cell.numbers}
     return [fact for name, fact in words.items() if name not in told]
@@ -163,7 +164,7 @@ def by_method(entries: Sequence[Entry]) -> dict[str, list[Cell]]:
 
 
 PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number was given by
-TOLD_APART = ("data", "model", "severity", "images", "budget")
+TOLD_APART = ("data", "model", "severity", "images", "order", "budget")
 SCALING = ("epochs", "finetune_epochs", "lr")  # of the size of an experiment, unless cells of a method differ in it
 
 

@@ -24,7 +24,8 @@ def data_file(name: str) -> Path:
     """One file or folder of the data home."""
     path = data_home() / name
     if not path.exists():
-        raise SodaError(f"{path} does not exist; set {VARIABLE} to a folder that holds it (docs/data.md says where it comes from).")
+        where = "docs/data.md says where it comes from"
+        raise SodaError(f"{path} does not exist; set {VARIABLE} to a folder that holds it ({where}).")
     return path
 
 
