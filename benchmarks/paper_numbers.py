@@ -210,6 +210,13 @@ EXPERIMENTS = (
         gain=True,
     ),
     Experiment(
+        "online-rates",
+        "SODA-O: the rate",
+        varied("soda-o", "lr", {0.06: None, 0.02: None}),
+        (Claim("a third of the rate is better", "soda-o, lr 0.02", "soda-o, lr 0.06"),),
+        paper="no such experiment",
+    ),
+    Experiment(
         "online-epochs",
         "SODA-O: epochs a batch of 256",
         varied("soda-o", "epochs", {5: 75.22, 10: 77.03, 30: 79.63, 50: 80.38, 100: 81.33, 150: 81.71}),

@@ -226,6 +226,10 @@ GRIDS: dict[str, Grid] = {
             for cell in ablation(replace(s, images=count, sets=("cifar10",)), "soda")
         ],
     ),
+    "online-rates": (
+        "soda-o at its rate on a desk and at a third of it, all corruptions",
+        lambda s: ablation(s, "soda-o", tuple(CORRUPTIONS), lr=[0.06, 0.02]),
+    ),
     "online-epochs": (
         "soda-o: epochs a batch of 256",
         lambda s: online(s, arrival=[256], epochs=affordable(s, 5, 10, 30, 50, 100, 150)),
