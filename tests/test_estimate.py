@@ -130,3 +130,12 @@ def test_the_errors_stated_are_those_of_the_benchmark() -> None:
     ):
         assert measured.error == pytest.approx(table[name]["held_out"], abs=0.0006)
         assert measured.margin == pytest.approx(table[name]["margin"], abs=0.0006)
+
+
+def test_classes_alone_bound_the_accuracy_and_tell_no_more() -> None:
+    """Classes given evenly, whatever the images show: from them alone nothing speaks against their being right."""
+    answers = np.eye(5)[np.arange(200) % 5]
+    found = estimate_accuracy(answers)
+    assert found.bound and found.low == 0 and found.accuracy == pytest.approx(1.0) and "At most" in found.sentence
+    assert estimate_accuracy(np.eye(5)[np.zeros(200, int)]).accuracy == pytest.approx(0.2, abs=0.05)
+    assert not estimate_accuracy(0.9 * answers + 0.02).bound

@@ -19,6 +19,11 @@ TEMPERATURE = 1.25  # chosen, as all of this, on six corruptions (benchmarks/acc
 MOST_ROWS = 1000  # more are sampled: the assignment takes time with the cube of their number
 LEAST_LIKELY = 1e-7  # a zero of a model that rounds is not impossible
 FEW_A_CLASS = 5  # with fewer images a class, equally frequent classes are a poor description of any sample
+EXACT, MOSTLY = 1e-6, 0.8  # this near to one, for so large a share of the images, answers are classes
+ONLY_CLASSES = (
+    "At most about {:.0%} of the answers are right, estimated without labels by how often each class is given: the "
+    "model answers with classes, and without probabilities no more can be told."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,7 @@ class Estimate:
     method: str
     sentence: str  # what it is, how far to trust it and when it fails
     error: float  # mean absolute error of the method on the benchmark
+    bound: bool = False  # the answers are classes without probabilities: accuracy is the most it can be, and no more
 
     def facts(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,6 +93,16 @@ def estimate_accuracy(
         accuracy, measured = scale(balanced_agreement(rows, assigned), usual, clean_accuracy), SCALED
     margin = half_width(accuracy, len(rows), measured)
     low, high = max(0.0, accuracy - margin), min(1.0, accuracy + margin)
+    if classes_alone(rows):
+        return Estimate(
+            accuracy=accuracy,
+            low=0.0,
+            high=high,
+            method="balance of the classes",
+            sentence=ONLY_CLASSES.format(accuracy),
+            error=accuracy,
+            bound=True,
+        )
     few = len(rows) < FEW_A_CLASS * rows.shape[1]
     return Estimate(
         accuracy=accuracy,
@@ -96,6 +112,11 @@ def estimate_accuracy(
         sentence=sentence(accuracy, low, high, measured, few),
         error=measured.error,
     )
+
+
+def classes_alone(rows: Array) -> bool:
+    """Whether nearly all answers are exactly one: how many are right cannot be told from such."""
+    return float(np.mean(rows.max(axis=1) >= 1 - EXACT)) > MOSTLY
 
 
 def half_width(accuracy: float, images: int, measured: Measured) -> float:

@@ -85,6 +85,12 @@ def test_classes_alone_are_enough_for_a_search_by_candidates(
     assert run.verdict is not None and run.verdict.adopt
 
 
+def test_even_classes_alone_are_no_reason_to_leave_the_images(make, colour_model) -> None:
+    found = examine(make(240), colour_model(60.0, best_only))
+    assert found.estimate is not None and found.estimate.bound and found["accuracy"].state == "good"
+    assert found.advice == "try" and "at most about" in found.sentence
+
+
 @pytest.mark.parametrize("count", [1, 10, 30])
 def test_too_few_images_to_learn_from_are_left_alone(make, haze, colour_model, count: int) -> None:
     found = examine(haze(make(count)), colour_model())

@@ -77,7 +77,7 @@ def cost(prescription: Prescription, images: int, price: float | None) -> Findin
 
 def accuracy(estimate: Estimate) -> Finding:
     """Seen from adapting, a model that is right already has little to gain."""
-    little = estimate.accuracy >= LITTLE_TO_GAIN
+    little = estimate.accuracy >= LITTLE_TO_GAIN and not estimate.bound
     return Finding(
         name="accuracy",
         state="caution" if little else "good",
@@ -128,8 +128,8 @@ def advise(
         return "unknown", "The examination is incomplete."
     tried = "trial" in found
     restoration = "no plain restoration is sure to help" if tried else "there were too few to try plain restorations on"
-    right = f"about {estimate.accuracy:.0%} of the answers are right"
-    if estimate.accuracy >= LITTLE_TO_GAIN:
+    right = f"{'at most ' if estimate.bound else ''}about {estimate.accuracy:.0%} of the answers are right"
+    if estimate.accuracy >= LITTLE_TO_GAIN and not estimate.bound:
         return "leave", f"There is little to gain: {right} already, and {restoration}."
     reason = "" if "shift" in found else " Give clean images (--clean) to know whether these are shifted at all."
     return "try", f"Adapting may help: {right}, but {restoration}. Trust the run's own verdict.{reason}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.probabilities import SAME
+from soda_tta.estimate import classes_alone
 
 Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1 / 255
@@ -43,7 +44,8 @@ def sensitivity(
         seen = next(
             (size for size in COARSER if np.abs(ask(pixels(whole + 0.3 + size * step)) - here).max() > floor), None
         )
-        return [_blind(found, seen)]
+        looks = len(np.unique(here.argmax(axis=1))) > 1
+        return [_still(found) if seen is None and looks and classes_alone(here) else _blind(found, seen)]
     within = float(np.abs(here - inside).max())
     return [found, _rounding(within, floor, declared)]
 
@@ -97,6 +99,17 @@ def _blind(found: Finding, seen: int | None) -> Finding:
         sentence=f"One 8-bit step in every pixel moves nothing that can be told from noise; {seen} steps do.",
         numbers=numbers,
         remedy="Use a search by candidates (soda-e); finite differences (soda) would see only noise here.",
+    )
+
+
+def _still(found: Finding) -> Finding:
+    """Different images get different classes, so the model looks; what it answers with cannot move by less than one."""
+    return Finding(
+        name="sensitivity",
+        state="caution",
+        sentence=f"Not even {COARSER[-1]} 8-bit steps in every pixel change a class, and nothing finer can be seen.",
+        numbers={**found.numbers, "first_step_seen": None},
+        remedy="Use a search by candidates (soda-e), which counts classes.",
     )
 
 

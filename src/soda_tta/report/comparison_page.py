@@ -62,7 +62,8 @@ def _facts(found: Findings) -> dict[str, str]:
         facts["calibration error after (ECE)"] = f"{measured.calibration_after.error:.1%}"
     for moment, guess in (("before", found.estimate_before), ("after", found.estimate_after)):
         if guess is not None:
-            facts[f"estimated accuracy {moment}"] = f"{guess.accuracy:.1%} ({guess.low:.0%} to {guess.high:.0%})"
+            most = "at most " if guess.bound else ""
+            facts[f"estimated accuracy {moment}"] = f"{most}{guess.accuracy:.1%} ({guess.low:.0%} to {guess.high:.0%})"
     if found.after is not None:
         facts["mean confidence after"] = f"{found.after.mean_confidence:.1%}"
         facts["mutual information after"] = f"{found.after.mutual_information:.3f}"
