@@ -79,12 +79,18 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, monkeypatc
     assert code == (130 if interrupted else 2)
     assert "Nothing paid is lost" in said and said.rstrip().endswith("--resume")
     model.dies_after = None
+    code, _, said = soda(*words, "answers.csv")
+    assert code == 2 and "go on with --resume, or remove it" in said and model.asked == 20
+    Image.new("RGB", (8, 8)).save(place / "night" / "zz.png")  # other images than those that were answered
+    code, _, said = soda(*words, "answers.csv", "--resume")
+    assert code == 2 and "nothing of these images" in said and model.asked == 20
+    (place / "night" / "zz.png").unlink()
     assert soda(*words, "answers.csv", "--resume")[0] == 0
     assert model.asked == 40  # none twice
     assert rows_of(place / "answers.csv") == rows_of(place / "whole.csv")
     assert not list(place.glob("*.partial"))
     code, _, said = soda(*words, "answers.csv", "--resume")
-    assert code == 2 and "nothing to continue" in said
+    assert code == 2 and "nothing of these images" in said
 
 
 def test_a_place_that_cannot_be_written_costs_nothing(soda, model, place) -> None:
@@ -116,7 +122,7 @@ def test_a_run_without_an_adaptor_is_not_applied_as_if_it_had_one(soda) -> None:
         ["apply", "--adaptor", "lame", "--images", "night", "--save-images", "x"],
     ):
         code, _, said = soda(*words)
-        assert code == 2 and "changes answers and not images" in said
+        assert code == 2 and "left no adaptor that gives its answers" in said
     soda(*ADAPT, "--method", "deployed", "--out", "kept")
     code, _, said = soda("export", "kept", "kept.onnx")
     assert code == 0 and "leaves images as they are" in said
@@ -159,6 +165,7 @@ def test_the_summary_knows_that_there_are_labels(soda, place) -> None:
     [
         ("raise ValueError('a slip')", "mine raised ValueError: a slip (.*mine_.*py:5)"),
         ("return given.before[:5]", r"array of \(5, 4\)"),
+        ("pass", "mine gave no answers"),
         ("return [given.box(given.images[slice(0, 40)]) for _ in range(9)][0]", "would exceed the limit of 200"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import json
 import shlex
@@ -56,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     adaptor, folder = saved_adaptor(options.adaptor)
     images, ledger = images_from(options), Ledger()
     box = None if options.model is None else Metered(deployed(options, folder), ledger, "serve")
-    file = answer_file(options, images) if box is not None else AnswerFile(None, len(images), PIECE)
+    file = AnswerFile(None, len(images), PIECE) if box is None else answer_file(options, images, adaptor, box)
     answers, done = [file.kept] if len(file.kept) else [], len(file.kept)
     places = places_for(Path(options.save_images), images) if options.save_images else []
     with progress(len(images), done, ledger, options) as show, resumable(options):
@@ -79,20 +80,27 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def answer_file(options: argparse.Namespace, images: Any) -> AnswerFile:
-    """Answers as they come in, beside the file they will end in: what is paid outlives a kill."""
+def answer_file(options: argparse.Namespace, images: Any, adaptor: Any, box: Box) -> AnswerFile:
+    """Answers as they come in, beside the file they will end in: what is paid outlives a kill.
+
+    Its name says what they are answers to, so that none of other images, another adaptor or another model is taken.
+    """
     if options.out is None:
         return AnswerFile(None, len(images), PIECE)
     out = Path(options.out)
     if out.is_dir():
         raise SodaError(f"{out} is a directory; --out is the CSV file to write.")
     out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f"{out.name}.partial")
-    if options.resume and not partial.exists():
-        raise SodaError(f"there is nothing to continue: {partial} does not exist; leave --resume out.")
-    if not options.resume:
-        partial.unlink(missing_ok=True)
-        partial.touch()  # whether it can be written is known before anything is paid
+    names = [images.name(index) for index in range(len(images))]
+    told = json.dumps([names, adaptor.kind, adaptor.numbers(), box.fingerprint()]).encode()
+    digest = hashlib.sha256(told + adaptor.parameters.tobytes()).hexdigest()[:12]
+    partial = out.with_name(f"{out.name}.{digest}.partial")
+    paid = partial.exists() and partial.stat().st_size > 0
+    if options.resume and not paid:
+        raise SodaError(f"there is nothing of these images, this adaptor and this model to continue beside {out}.")
+    if paid and not options.resume:
+        raise SodaError(f"{partial} holds answers that are paid; go on with --resume, or remove it to begin again.")
+    partial.touch()  # whether it can be written is known before anything is paid
     return AnswerFile(partial, len(images), PIECE)
 
 

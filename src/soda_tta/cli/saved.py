@@ -29,7 +29,7 @@ def saved_adaptor(place: str) -> tuple[Adaptor, Path]:
     method, after = run.card["method"], run.after
     if isinstance(adaptor, Identity):
         if after is not None and not (after == run.before).all():
-            raise RunError(f"{folder} is a run of {method}, which changes answers and not images: it left no adaptor.")
+            raise RunError(f"{folder} is a run of {method}, which left no adaptor that gives its answers.")
         say(f"this adaptor leaves images as they are: {run.reason}")
     elif run.card["numbers"].get("average"):
         say("the run averaged each answer with the unadapted one; this is the adapted image alone.")
