@@ -46,7 +46,7 @@ def drowned(probe: Callable[[float], Array], mu: float, box: Box) -> str | None:
     here, there = probe(mu)
     moved = 255 * float(np.sqrt(np.mean((there - here) ** 2)))
     enough = next(each for each, found in reach.items() if found >= HEARD * best)
-    remedy = f"raise mu (--set mu={enough:.1g})" if best >= LEAST else "no mu helps; use soda-e (--method soda-e)"
+    remedy = f"raise mu (--set mu={enough:.2g})" if best >= LEAST else "no mu helps; use soda-e (--method soda-e)"
     return (
         f"a probe moves pixels by {moved:.2g} of an 8-bit step and little of that arrives at this model (a correlation "
         f"of {reach[mu]:.2f}): its differences are rounding noise; {remedy}."

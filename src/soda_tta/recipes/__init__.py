@@ -26,6 +26,7 @@ from soda_tta.recipes.soda import soda, soda_auto, soda_fo, soda_r
 __all__ = ["Given", "Method", "Outcome", "Procedure", "Recipe", "code_of", "find_method", "methods"]
 
 Method = Recipe | Procedure
+CODE = "__soda_tta_code__"  # where the digest of a module of the user's is kept
 
 
 def methods() -> dict[str, Method]:
@@ -55,8 +56,12 @@ def code_of(method: str) -> str | None:
     if ":" not in method:
         return None
     _own_method(method)
-    source = getattr(sys.modules[_module_of(method)], "__file__", None)
-    return hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else None
+    module = sys.modules[_module_of(method)]
+    if CODE not in vars(module):  # of what was loaded: the file may be changed while cells run
+        source = getattr(module, "__file__", None)
+        setattr(module, CODE, hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else None)
+    code: str | None = getattr(module, CODE)
+    return code
 
 
 def _module_of(place: str) -> str:

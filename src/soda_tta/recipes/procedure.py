@@ -123,6 +123,8 @@ def outcome_of(recipe: Procedure, given: Given) -> Outcome:
         place = traceback.extract_tb(error.__traceback__)[-1]
         what = f"{type(error).__name__}: {error}".rstrip(": .")
         raise RecipeError(f"{recipe.name} raised {what} ({place.filename}:{place.lineno}).") from error
+    if not isinstance(outcome, Outcome) or (outcome.probabilities is None and isinstance(outcome.adaptor, Identity)):
+        raise RecipeError(f"{recipe.name} gave no answers; `answer` returns probabilities, `adapt` an Outcome.")
     rows = outcome.probabilities
     if rows is not None and np.shape(rows) != given.before.shape:
         raise RecipeError(
