@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.bench.cell import Cell
-from soda_tta.bench.presence import check_there
 from soda_tta.bench.store import Store
 from soda_tta.box import load_box
 from soda_tta.errors import RunError, SodaError
@@ -24,9 +23,7 @@ def missing_of(cells: Sequence[Cell], store: Store, reuse: Sequence[Store] = ())
         cell.check()
     refuse_others(cells, store)
     known = finished([store, *reuse], own_models(cells))
-    missing = [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
-    check_there(missing)
-    return missing
+    return [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
 
 
 def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], report: Reporter | None) -> None:

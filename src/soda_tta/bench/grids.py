@@ -146,8 +146,12 @@ def peers(scale: Scale) -> list[Cell]:
         *ablation(scale, "dine", finetune_epochs=[0]),
         *ablation(scale, "beta", adversarial=[0.0, 0.1]),
         *ablation(scale, "beta", adversarial=[0.0], finetune_epochs=[0]),
-        *ablation(scale, "dine", target=["cifar100_resnet20"]),
-        *ablation(scale, "beta", target=["cifar100_resnet20"]),
+        *(
+            cell
+            for data, other in zip(scale.sets, ("cifar100_resnet20", "cifar10_resnet20"), strict=False)
+            for name in ("dine", "beta")
+            for cell in ablation(replace(scale, sets=(data,)), name, target=[other])
+        ),
     ]
     if scale.own_lr:
         return stages

@@ -91,15 +91,15 @@ def cell_images(cell: Cell) -> Dataset:
     everything = open_data(cell.data)
     if everything.labels is None:
         raise RecipeError(f"{cell.data} has no labels; the bench needs them to measure.")
-    clean = everything.subset(chosen_images(everything.labels, cell.images))
-    if cell.order == "classes":
-        assert clean.labels is not None
-        clean = clean.subset(np.argsort(clean.labels, kind="stable"))
-    if cell.corruption == CLEAN:
-        return clean
-    from soda_tta.data import Corrupted
+    images = everything.subset(chosen_images(everything.labels, cell.images))
+    if cell.corruption != CLEAN:
+        from soda_tta.data import Corrupted
 
-    return Corrupted(clean, cell.corruption, cell.severity, seed=0)
+        images = Corrupted(images, cell.corruption, cell.severity, seed=0)
+    if cell.order == "classes":  # after corrupting, which draws by an image's place
+        assert images.labels is not None
+        images = images.subset(np.argsort(images.labels, kind="stable"))
+    return images
 
 
 def open_data(data: str) -> Dataset:

@@ -21,5 +21,7 @@ def check_there(cells: Sequence[Cell]) -> None:
             raise RecipeError(f"{data} has no labels; the bench needs them to measure.")
         if len(labels) < images:
             raise RecipeError(f"{data} has {len(labels):,} images and a cell asks for {images:,}; set images.")
-    for model in sorted({cell.model for cell in cells if not cell.of_own_model}):
+    models = {cell.model for cell in cells if not cell.of_own_model}
+    models |= {cell.numbers["target"] for cell in cells if cell.numbers.get("target") in zoo.ENTRIES}
+    for model in sorted(models):
         zoo.find(model).weights()
