@@ -76,7 +76,8 @@ def adapt(
     tell(Planned(plan, ledger))
 
     def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None, known: Array | None = None) -> Array:
-        return answer_all(source, adaptor, Metered(deployed, ledger, purpose), folder, stop, tell, otherwise, known)
+        path = folder / WORKING / f"{purpose}.answers" if folder else None
+        return answer_all(source, adaptor, Metered(deployed, ledger, purpose), path, stop, tell, otherwise, known)
 
     try:
         before = answers(Identity(), "select")
@@ -219,12 +220,7 @@ def protocol_card(
         "seed": seed,
         "budget": budget,
         "images": {"count": len(images), "size": list(images.size), "fingerprint": images.fingerprint()},
-        "box": {
-            "fingerprint": box.fingerprint(),
-            "input": box.input.card(),
-            "logits": box.logits,
-            "partial": box.partial,
-        },
+        "box": box.card(),
         "versions": versions(),
         "plan": {
             "epochs": plan.epochs,

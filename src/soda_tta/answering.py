@@ -13,7 +13,6 @@ from soda_tta.box import Metered
 from soda_tta.data import Images
 from soda_tta.events import Answered, Listener, Notice
 from soda_tta.journal import AnswerFile
-from soda_tta.run_folder import WORKING
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -26,18 +25,17 @@ def answer_all(
     images: Images,
     adaptor: Adaptor,
     box: Metered,
-    folder: Path | None,
+    path: Path | None,
     stop: Callable[[], bool],
     tell: Listener,
-    otherwise: Array | None,
-    known: Array | None,
+    otherwise: Array | None = None,
+    known: Array | None = None,
 ) -> Array:
-    """Every image once; pieces an earlier process has paid are read back, and so are `known` rows (no NaN).
+    """Every image once; what an earlier process has left in `path` is read back, and so are `known` rows (no NaN).
 
     If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
     """
-    path = folder / WORKING / f"{box.purpose}.answers" if folder else None
-    file = AnswerFile(path, len(images), piece=images.at_once)
+    file = AnswerFile(path, len(images), piece=min(images.at_once, box.at_once))
     wanted: Array = np.full(len(images), True)
     if known is not None:
         wanted = np.isnan(known[:, 0])

@@ -69,10 +69,10 @@ def rows_of(path: Path) -> list[dict]:
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_answers_that_were_paid_outlive_the_model(soda, model, place, monkeypatch, interrupted: bool) -> None:
-    monkeypatch.setattr("soda_tta.cli.apply.PIECE", 10)
+def test_answers_that_were_paid_outlive_the_model(soda, model, place, interrupted: bool) -> None:
     assert soda(*ADAPT, *SMALL, "--out", "run")[0] == 0
-    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out"]
+    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--request-size", "10"]
+    words.append("--out")
     assert soda(*words, "whole.csv")[0] == 0
     model.asked, model.dies_after, model.interrupted = 0, 25, interrupted
     code, _, said = soda(*words, "answers.csv")
@@ -81,10 +81,14 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, monkeypatc
     model.dies_after = None
     code, _, said = soda(*words, "answers.csv")
     assert code == 2 and "go on with --resume, or remove it" in said and model.asked == 20
-    Image.new("RGB", (8, 8)).save(place / "night" / "zz.png")  # other images than those that were answered
+    first = place / "night" / "00.png"
+    pixels = first.read_bytes()
+    Image.new("RGB", (8, 8)).save(first)  # other images of the same names
     code, _, said = soda(*words, "answers.csv", "--resume")
     assert code == 2 and "nothing of these images" in said and model.asked == 20
-    (place / "night" / "zz.png").unlink()
+    first.write_bytes(pixels)
+    code, _, said = soda(*words, "answers.csv", "--resume", "--mean", "0.1")  # or a model that is told something else
+    assert code == 2 and "nothing of these images" in said and model.asked == 20
     assert soda(*words, "answers.csv", "--resume")[0] == 0
     assert model.asked == 40  # none twice
     assert rows_of(place / "answers.csv") == rows_of(place / "whole.csv")
@@ -93,11 +97,43 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, monkeypatc
     assert code == 2 and "nothing of these images" in said
 
 
+def test_what_cannot_be_continued_is_not_said_to_be(soda, model, place) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", "answers.csv"]
+    model.asked, model.dies_after = 0, 0
+    code, _, said = soda(*words)
+    assert code == 2 and "the model is gone" in said and "--resume" not in said
+    assert not list(place.glob("*.partial"))
+
+
+def test_images_are_saved_before_the_first_query_and_not_again(soda, model, place) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--request-size", "10"]
+    model.asked, model.dies_after = 0, 25
+    code, _, said = soda(*words, "--save-images", "adapted", "--out", "answers.csv")
+    assert code == 2 and len(list((place / "adapted").iterdir())) == 40
+    told = said.rstrip().splitlines()[-1]
+    assert told.endswith("--resume") and "--save-images" not in told
+    code, _, said = soda(*words, "--save-images", "again", "--out", "answers.csv")
+    assert code == 2 and "leave --save-images out" in said and not (place / "again").exists()
+    model.dies_after = None
+    assert soda(*words, "--out", "answers.csv", "--resume")[0] == 0 and model.asked == 40
+
+
 def test_a_place_that_cannot_be_written_costs_nothing(soda, model, place) -> None:
     soda(*ADAPT, *SMALL, "--out", "run")
     model.asked = 0
     code, _, said = soda("apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", "run")
     assert code == 2 and "is a directory" in said and model.asked == 0
+
+
+def test_a_card_and_an_adaptor_are_enough_to_apply(soda, place) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    (place / "shipped").mkdir()
+    for name in ("run.json", "adaptor.safetensors"):
+        (place / "shipped" / name).write_bytes((place / "run" / name).read_bytes())
+    words = ["apply", "--adaptor", "shipped", "--model", "{model}:predict", "--images", "night", "--out", "answers.csv"]
+    assert soda(*words)[0] == 0 and soda("export", "shipped", "shipped.onnx")[0] == 0
 
 
 def test_images_alone_are_saved_with_a_word(soda) -> None:
@@ -166,6 +202,9 @@ def test_the_summary_knows_that_there_are_labels(soda, place) -> None:
         ("raise ValueError('a slip')", "mine raised ValueError: a slip (.*mine_.*py:5)"),
         ("return given.before[:5]", r"array of \(5, 4\)"),
         ("pass", "mine gave no answers"),
+        ("return given.before * float('nan')", "NaN or negative"),
+        ("return [['x'] * 4] * 40", "no array of numbers"),
+        ("import numpy; return numpy.linalg.inv(numpy.zeros((2, 2)))", r"mine raised LinAlgError.*mine_.*py:5"),
         ("return [given.box(given.images[slice(0, 40)]) for _ in range(9)][0]", "would exceed the limit of 200"),
     ],
 )

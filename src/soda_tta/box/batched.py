@@ -20,6 +20,10 @@ class Batched(Wrapper):
         super().__init__(box)
         self.batch, self.workers = batch or box.batch, workers
 
+    @property
+    def at_once(self) -> int:
+        return self.batch * self.workers
+
     def __call__(self, images: Array) -> Array:
         images = check_images(images)
         pieces = [images[start : start + self.batch] for start in range(0, len(images), self.batch)]

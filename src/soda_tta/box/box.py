@@ -43,6 +43,16 @@ class Box(ABC):
         """What tells this model from another one on a protocol card."""
         return repr(self)
 
+    def card(self) -> dict[str, Any]:
+        """Everything that decides what it answers."""
+        told = {"input": self.input.card(), "logits": self.logits, "partial": self.partial}
+        return {"fingerprint": self.fingerprint(), **told}
+
+    @property
+    def at_once(self) -> int:
+        """How many images are under way at a time: a failure loses the answers to no more."""
+        return self.batch
+
     @property
     def module(self) -> Any:
         """The PyTorch module inside, for methods that need gradients."""
@@ -101,6 +111,10 @@ class Wrapper(Box):
 
     def fingerprint(self) -> str:
         return self.box.fingerprint()
+
+    @property
+    def at_once(self) -> int:
+        return self.box.at_once
 
     @property
     def module(self) -> Any:

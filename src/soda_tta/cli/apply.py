@@ -8,10 +8,8 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -20,13 +18,16 @@ from soda_tta.atomic import replacing, write_text
 from soda_tta.box import Box, Ledger, Metered
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
+from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
 from soda_tta.cli.saved import saved_adaptor
 from soda_tta.errors import BoxError, SodaError
-from soda_tta.events import Answered, Planned
-from soda_tta.journal import AnswerFile
+from soda_tta.events import Planned
 
-PIECE = 256  # images answered together
+if TYPE_CHECKING:
+    from soda_tta.adaptors import Adaptor
+    from soda_tta.data import Images
+
 CARRIED = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")  # from a run to what applies it
 
 
@@ -55,24 +56,13 @@ def run(options: argparse.Namespace) -> int:
     if options.resume and (options.out is None or options.save_images is not None):
         raise SodaError("--resume continues answers that go to a file: give --out, and no --save-images.")
     adaptor, folder = saved_adaptor(options.adaptor)
-    images, ledger = images_from(options), Ledger()
-    box = None if options.model is None else Metered(deployed(options, folder), ledger, "serve")
-    file = AnswerFile(None, len(images), PIECE) if box is None else answer_file(options, images, adaptor, box)
-    answers, done = [file.kept] if len(file.kept) else [], len(file.kept)
-    places = places_for(Path(options.save_images), images) if options.save_images else []
-    with progress(len(images), done, ledger, options) as show, resumable(options):
-        for start in range(done, len(images), PIECE):
-            adapted = adaptor(images[slice(start, start + PIECE)])
-            if options.save_images:
-                save_images(Path(options.save_images), places[start : start + PIECE], adapted)
-            if box is not None:
-                answers.append(box(adapted))
-                file.append(answers[-1], first=start == 0)
-            show(start + len(adapted))
+    images = images_from(options)
+    box = None if options.model is None else deployed(options, folder)
+    kept = answers_kept(options, images, adaptor, box) if box is not None and options.out is not None else None
+    if options.save_images:
+        save_images(options, images, adaptor)
     if box is not None:
-        report(options, images, np.concatenate(answers), ledger.total)
-        if file.path is not None:
-            file.path.unlink(missing_ok=True)
+        ask(options, images, adaptor, box, kept)
     elif options.json:
         print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
     else:
@@ -80,55 +70,62 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def answer_file(options: argparse.Namespace, images: Any, adaptor: Any, box: Box) -> AnswerFile:
-    """Answers as they come in, beside the file they will end in: what is paid outlives a kill.
+def answers_kept(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box) -> Path:
+    """Where answers are kept until all are there, beside the file they will end in: what is paid outlives a kill.
 
     Its name says what they are answers to, so that none of other images, another adaptor or another model is taken.
     """
-    if options.out is None:
-        return AnswerFile(None, len(images), PIECE)
     out = Path(options.out)
     if out.is_dir():
         raise SodaError(f"{out} is a directory; --out is the CSV file to write.")
     out.parent.mkdir(parents=True, exist_ok=True)
-    names = [images.name(index) for index in range(len(images))]
-    told = json.dumps([names, adaptor.kind, adaptor.numbers(), box.fingerprint()]).encode()
+    told = json.dumps([images.fingerprint(), adaptor.kind, adaptor.numbers(), box.card()]).encode()
     digest = hashlib.sha256(told + adaptor.parameters.tobytes()).hexdigest()[:12]
     partial = out.with_name(f"{out.name}.{digest}.partial")
-    paid = partial.exists() and partial.stat().st_size > 0
-    if options.resume and not paid:
+    if options.resume and not paid(partial):
         raise SodaError(f"there is nothing of these images, this adaptor and this model to continue beside {out}.")
-    if paid and not options.resume:
-        raise SodaError(f"{partial} holds answers that are paid; go on with --resume, or remove it to begin again.")
-    partial.touch()  # whether it can be written is known before anything is paid
-    return AnswerFile(partial, len(images), PIECE)
+    if paid(partial) and not options.resume:
+        words = "; leave --save-images out" if options.save_images else ""
+        raise SodaError(f"{partial} holds answers that are paid: go on with --resume{words}, or remove it.")
+    return partial
 
 
-@contextmanager
-def progress(count: int, done: int, ledger: Ledger, options: argparse.Namespace) -> Iterator[Callable[[int], None]]:
-    """A bar over the queries; over the images, where none is asked."""
+def paid(partial: Path) -> bool:
+    return partial.exists() and partial.stat().st_size > 0
+
+
+def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box, kept: Path | None) -> None:
+    from soda_tta.answering import Stopped, answer_all
     from soda_tta.plan import Plan
 
-    if options.model is None:
-        with Bar("saving", quiet=options.json) as bar:
-            yield lambda reached: bar.reach(reached, count)
-        return
-    with Display(quiet=options.json) as display:
-        display(Planned(Plan(count, 0, (), {"serve": count - done}, None, False), ledger))
-        yield lambda reached: display(Answered("serve", reached, count))
-
-
-@contextmanager
-def resumable(options: argparse.Namespace) -> Iterator[None]:
-    """Says how to go on, where answers are kept."""
-    words = shlex.join(["soda-tta", *(word for word in options.given if word != "--resume"), "--resume"])
-    told = f"Nothing paid is lost; continue with: {words}" if options.out and options.save_images is None else ""
+    ledger = Ledger()
+    if kept is not None:
+        kept.touch()  # whether it can be written is known before anything is paid
     try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(told) from None
+        with Interrupt() as interrupt, Display(quiet=options.json) as display:
+            display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
+            answers = answer_all(images, adaptor, Metered(box, ledger, "serve"), kept, interrupt, display)
+    except (Stopped, KeyboardInterrupt):
+        raise KeyboardInterrupt(how_to_go_on(options, kept)) from None
     except BoxError as error:
-        raise BoxError(f"{error}\n{told}".rstrip()) from error
+        raise BoxError(f"{error}\n{how_to_go_on(options, kept)}".rstrip()) from error
+    report(options, images, answers, ledger.total)
+    if kept is not None:
+        kept.unlink(missing_ok=True)
+
+
+def how_to_go_on(options: argparse.Namespace, kept: Path | None) -> str:
+    """The command, if any answer is kept; images that were to be saved were so before the first was asked for."""
+    if kept is None:
+        return ""
+    if not paid(kept):
+        kept.unlink(missing_ok=True)
+        return ""
+    words = [word for word in options.given if word not in ("--resume", f"--save-images={options.save_images}")]
+    if "--save-images" in words:
+        place = words.index("--save-images")
+        del words[place : place + 2]
+    return f"Nothing paid is lost; continue with: {shlex.join(['soda-tta', *words, '--resume'])}"
 
 
 def deployed(options: argparse.Namespace, run: Path) -> Box:
@@ -178,10 +175,16 @@ def report(options: argparse.Namespace, images: Any, answers: Any, queries: int)
         print(f"{len(names):,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
 
 
-def save_images(folder: Path, targets: list[PurePath], adapted: Any) -> None:
-    for target, pixels in zip(targets, adapted, strict=True):
-        with replacing(folder / target) as temporary:
-            Image.fromarray(np.rint(pixels.transpose(1, 2, 0) * 255).astype(np.uint8)).save(temporary, "PNG")
+def save_images(options: argparse.Namespace, images: Images, adaptor: Adaptor) -> None:
+    folder = Path(options.save_images)
+    places = places_for(folder, images)
+    with Bar("saving", quiet=options.json) as bar:
+        for start in range(0, len(images), images.at_once):
+            adapted = adaptor(images[slice(start, start + images.at_once)])
+            for place, pixels in zip(places[start : start + len(adapted)], adapted, strict=True):
+                with replacing(folder / place) as temporary:
+                    Image.fromarray(np.rint(pixels.transpose(1, 2, 0) * 255).astype(np.uint8)).save(temporary, "PNG")
+            bar.reach(start + len(adapted), len(images))
 
 
 def places_for(folder: Path, images: Any) -> list[PurePath]:

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows))
         return 0
-    width = max(len(row["name"]) for row in rows)
+    width = max(len("method"), *(len(row["name"]) for row in rows))
     print(f"{'method':<{width}} {'needs':<14} {'queries an image':>16}  what it does")
     for row in rows:
         print(f"{row['name']:<{width}} {row['needs']:<14} {row['queries_an_image']:>16,.0f}  {row['summary']}")

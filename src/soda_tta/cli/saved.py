@@ -18,20 +18,20 @@ def saved_adaptor(place: str) -> tuple[Adaptor, Path]:
     Refuses a run whose answers no adaptor gives: it would not be what was seen there.
     """
     from soda_tta.adaptors import Adaptor, Identity
-    from soda_tta.run import Run
+    from soda_tta.run import Run, read_card
 
     path = Path(place)
     adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
     folder = path if path.is_dir() else path.parent
     if not (folder / "run.json").exists():
         return adaptor, folder
-    run = Run.load(folder)
-    method, after = run.card["method"], run.after
+    card = read_card(folder)
     if isinstance(adaptor, Identity):
-        if after is not None and not (after == run.before).all():
-            raise RunError(f"{folder} is a run of {method}, which left no adaptor that gives its answers.")
+        run = Run.load(folder)
+        if run.after is not None and not (run.after == run.before).all():
+            raise RunError(f"{folder} is a run of {card['method']}, which left no adaptor that gives its answers.")
         say(f"this adaptor leaves images as they are: {run.reason}")
-    elif run.card["numbers"].get("average"):
+    elif card["numbers"].get("average"):
         say("the run averaged each answer with the unadapted one; this is the adapted image alone.")
     return adaptor, folder
 

@@ -62,7 +62,7 @@ def print_chart(console: Console, run: Run, better: str) -> None:
         guess = estimate_accuracy(probabilities)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
         console.print(bar(guess.accuracy, encoding=console.encoding), end="", style=style, markup=False)
-        most = "at most" if guess.bound else ""  # the model answers with classes
+        most = "at most " if guess.bound else ""  # the model answers with classes
         console.print(f"  {most}{guess.accuracy:4.0%}  ({guess.low:.0%} to {guess.high:.0%})", markup=False)
     console.print("  confidence, from 0 to 1", style="dim")
     for name, probabilities, style in moments:
