@@ -139,3 +139,7 @@ def test_classes_alone_bound_the_accuracy_and_tell_no_more() -> None:
     assert found.bound and found.low == 0 and found.accuracy == pytest.approx(1.0) and "At most" in found.sentence
     assert estimate_accuracy(np.eye(5)[np.zeros(200, int)]).accuracy == pytest.approx(0.2, abs=0.05)
     assert not estimate_accuracy(0.9 * answers + 0.02).bound
+    assert "equally frequent" in found.sentence and "rough" not in found.sentence
+    many = estimate_accuracy(np.eye(100)[np.random.default_rng(0).integers(0, 100, 200)])
+    assert many.high == 1 and "rough" in many.sentence  # by chance alone some classes are rare
+    assert estimate_accuracy(answers, clean=answers, clean_accuracy=0.5).accuracy == found.accuracy

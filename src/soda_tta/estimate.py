@@ -21,9 +21,10 @@ LEAST_LIKELY = 1e-7  # a zero of a model that rounds is not impossible
 FEW_A_CLASS = 5  # with fewer images a class, equally frequent classes are a poor description of any sample
 EXACT, MOSTLY = 1e-6, 0.8  # this near to one, for so large a share of the images, answers are classes
 ONLY_CLASSES = (
-    "At most about {:.0%} of the answers are right, estimated without labels by how often each class is given: the "
-    "model answers with classes, and without probabilities no more can be told."
+    "At most about {:.0%} of the answers are right if the classes are equally frequent among these images, estimated "
+    "without labels by how often each is given: nearly all answers are exactly one, and tell no more.{}"
 )
+ROUGH = " There are few images for so many classes: take it as rough."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,7 @@ class Estimate:
     method: str
     sentence: str  # what it is, how far to trust it and when it fails
     error: float  # mean absolute error of the method on the benchmark
-    bound: bool = False  # the answers are classes without probabilities: accuracy is the most it can be, and no more
+    bound: bool = False  # the answers are classes without probabilities: accuracy is at most that, if classes are even
 
     def facts(self) -> dict[str, Any]:
         return asdict(self)
@@ -88,22 +89,23 @@ def estimate_accuracy(
     else:
         second = check_rows(flipped)[np.sort(chosen)]
         accuracy, measured = float(second[np.arange(len(second)), assigned].mean()), TWO_LOOKS
-    if clean is not None and clean_accuracy is not None:
+    only_classes = classes_alone(rows)
+    if clean is not None and clean_accuracy is not None and not only_classes:
         usual = estimate_accuracy(clean, shares=shares, seed=seed).accuracy
         accuracy, measured = scale(balanced_agreement(rows, assigned), usual, clean_accuracy), SCALED
     margin = half_width(accuracy, len(rows), measured)
     low, high = max(0.0, accuracy - margin), min(1.0, accuracy + margin)
-    if classes_alone(rows):
+    few = len(rows) < FEW_A_CLASS * rows.shape[1]
+    if only_classes:
         return Estimate(
             accuracy=accuracy,
             low=0.0,
-            high=high,
+            high=1.0 if few else high,
             method="balance of the classes",
-            sentence=ONLY_CLASSES.format(accuracy),
+            sentence=ONLY_CLASSES.format(accuracy, ROUGH if few else ""),
             error=accuracy,
             bound=True,
         )
-    few = len(rows) < FEW_A_CLASS * rows.shape[1]
     return Estimate(
         accuracy=accuracy,
         low=low,
@@ -125,7 +127,7 @@ def half_width(accuracy: float, images: int, measured: Measured) -> float:
 
 
 def sentence(accuracy: float, low: float, high: float, measured: Measured, few: bool) -> str:
-    rough = " There are few images for so many classes: take it as rough." if few else ""
+    rough = ROUGH if few else ""
     return (
         f"About {accuracy:.0%} of the answers are right ({low:.0%} to {high:.0%}), estimated without labels by "
         f"{measured.method}, which was {100 * measured.error:.1f} points off on average on CIFAR-C. It takes the "

@@ -19,7 +19,7 @@ from soda_tta.doctor.sensitivity import sensitivity
 from soda_tta.doctor.shift import shift
 from soda_tta.doctor.trial import FEWEST, RESTORATIONS, trial
 from soda_tta.errors import ImageError, RecipeError, SodaError
-from soda_tta.estimate import Estimate, estimate_accuracy
+from soda_tta.estimate import Estimate, classes_alone, estimate_accuracy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
@@ -225,7 +225,9 @@ class Visit:
         if few := self.few(looks=5):
             shown = self.images[self.chosen[:few]]
             noise = self.noise if self.noise > SAME else 0.0
-            self.findings += sensitivity(shown, self.ask, self.box.quantum, noise, self.seed)
+            assert self.answers is not None
+            looks = len(np.unique(self.answers.argmax(axis=1))) > 1 and classes_alone(self.answers)
+            self.findings += sensitivity(shown, self.ask, self.box.quantum, noise, self.seed, only_classes=looks)
 
     def try_restorations(self) -> None:
         few = min(TRIED, len(self.chosen), (self.ledger.left or 0) // len(RESTORATIONS))

@@ -9,7 +9,6 @@ import numpy as np
 
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.probabilities import SAME
-from soda_tta.estimate import classes_alone
 
 Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1 / 255
@@ -27,12 +26,18 @@ def signs(shape: tuple[int, ...], seed: int) -> Array:
 
 
 def sensitivity(
-    images: Array, ask: Callable[[Array], Array], declared: float | None, noise: float = 0.0, seed: int = 0
+    images: Array,
+    ask: Callable[[Array], Array],
+    declared: float | None,
+    noise: float = 0.0,
+    seed: int = 0,
+    *,
+    only_classes: bool = False,
 ) -> list[Finding]:
     """Asks three times about each image: twice inside one 8-bit step, once a step away.
 
     Whether a model rounds or cuts off, 0.15 and 0.45 of a step above a whole value are the same value to it.
-    `noise`: how far answers to one image differ anyway.
+    `noise`: how far answers to one image differ anyway. `only_classes`: several classes are answered, and nothing else.
     """
     whole = on_the_grid(images)
     here, inside = ask(pixels(whole + 0.15)), ask(pixels(whole + 0.45))
@@ -44,8 +49,7 @@ def sensitivity(
         seen = next(
             (size for size in COARSER if np.abs(ask(pixels(whole + 0.3 + size * step)) - here).max() > floor), None
         )
-        looks = len(np.unique(here.argmax(axis=1))) > 1
-        return [_still(found) if seen is None and looks and classes_alone(here) else _blind(found, seen)]
+        return [_still(found) if seen is None and only_classes else _blind(found, seen)]
     within = float(np.abs(here - inside).max())
     return [found, _rounding(within, floor, declared)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import traceback
 from abc import ABC
 from collections.abc import Callable, Iterator
@@ -120,18 +121,27 @@ def outcome_of(recipe: Procedure, given: Given) -> Outcome:
     except Exception as error:
         if isinstance(error, SodaError) or type(recipe).__module__.startswith("soda_tta."):
             raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        trace = traceback.extract_tb(error.__traceback__)
+        own = getattr(sys.modules.get(type(recipe).__module__), "__file__", None)
+        place = next((each for each in reversed(trace) if each.filename == own), trace[-1])
         what = f"{type(error).__name__}: {error}".rstrip(": .")
         raise RecipeError(f"{recipe.name} raised {what} ({place.filename}:{place.lineno}).") from error
     if not isinstance(outcome, Outcome) or (outcome.probabilities is None and isinstance(outcome.adaptor, Identity)):
         raise RecipeError(f"{recipe.name} gave no answers; `answer` returns probabilities, `adapt` an Outcome.")
-    rows = outcome.probabilities
-    if rows is not None and np.shape(rows) != given.before.shape:
+    if outcome.probabilities is None:
+        return outcome
+    try:
+        rows = np.asarray(outcome.probabilities, np.float32)
+    except (TypeError, ValueError) as error:
+        raise RecipeError(f"{recipe.name} answered with what is no array of numbers: {error}") from error
+    if rows.shape != given.before.shape:
         raise RecipeError(
-            f"{recipe.name} answered with an array of {np.shape(rows)}; a row of {given.before.shape[1]} probabilities "
+            f"{recipe.name} answered with an array of {rows.shape}; a row of {given.before.shape[1]} probabilities "
             f"for each of {len(given.before)} images is needed."
         )
-    return outcome
+    if not (np.isfinite(rows).all() and rows.min() >= 0):
+        raise RecipeError(f"{recipe.name} answered with NaN or negative numbers; probabilities are needed.")
+    return replace(outcome, probabilities=rows)
 
 
 @contextmanager
