@@ -7,9 +7,9 @@ import pytest
 
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.bench.finished import missing_of
-from soda_tta.bench.measurement import right
+from soda_tta.bench.measurement import cell_images, right
 from soda_tta.bench.runner import CellsFailed
-from soda_tta.errors import RecipeError, RunError
+from soda_tta.errors import RecipeError, RunError, SodaError
 
 
 @pytest.fixture
@@ -53,7 +53,26 @@ def test_what_is_not_there_is_told_once_before_the_first_query(own, tmp_path) ->
     np.savez(tmp_path / "bare.npz", images=np.zeros((50, 8, 8, 3), np.uint8))
     with pytest.raises(RecipeError, match="has no labels"):
         run_grid([own(data=str(tmp_path / "bare.npz"))], Store(tmp_path / "store"))
+    with pytest.raises(SodaError, match="nowhere"):
+        run_grid([own(data=str(tmp_path / "nowhere"))], Store(tmp_path / "store"))
     assert not len(Store(tmp_path / "store"))
+
+
+def test_what_is_not_there_keeps_only_the_cells_that_need_it_from_being_run(own, tmp_path) -> None:
+    heard: list[str] = []
+    store = Store(tmp_path / "store")
+    with pytest.raises(CellsFailed, match="1 of 2 cells failed"):
+        run_grid([own(), own(data=str(tmp_path / "nowhere"))], store, complain=heard.append)
+    assert len(store) == 1 and len(heard) == 1 and "nowhere" in heard[0]
+
+
+def test_the_order_of_images_says_nothing_of_the_corruption_each_has(own, tmp_path) -> None:
+    pixels, labels = np.random.default_rng(0).integers(0, 256, (40, 16, 16, 3), np.uint8), np.arange(40) % 4
+    np.savez(tmp_path / "larger.npz", images=pixels, labels=labels)
+    facts = {"data": str(tmp_path / "larger.npz"), "corruption": "gaussian_noise", "images": 40}
+    given, sorted_ = (cell_images(own(**facts, order=order)) for order in ("given", "classes"))
+    order = np.argsort(labels, kind="stable")
+    assert (given[order] == sorted_[slice(0, 40)]).all() and list(sorted_.labels) == sorted(labels)
 
 
 MINE = """

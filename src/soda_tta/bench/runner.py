@@ -18,7 +18,7 @@ from typing import Any
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.finished import Reporter, refuse_others, take_finished
 from soda_tta.bench.measurement import run_cell
-from soda_tta.bench.presence import check_there
+from soda_tta.bench.presence import what_is_absent
 from soda_tta.bench.store import Store
 from soda_tta.errors import RunError
 
@@ -47,13 +47,19 @@ def run_grid(
     with store.alone():
         take_finished(cells, store, reuse, report)
         unique = {cell.key: cell for cell in cells if cell not in store}
-        check_there(list(unique.values()))
+
+        def fail(cell: Cell, why: str) -> None:
+            failed.append(f"{cell.title}: {why}")
+            if complain:
+                complain(failed[-1])
+
+        absent = what_is_absent(list(unique.values()))
+        for key, why in absent.items():
+            fail(unique[key], why)
         working = store.folder / "working"
-        for cell, result in _results(list(unique.values()), working, jobs):
+        for cell, result in _results([c for c in unique.values() if c.key not in absent], working, jobs):
             if isinstance(result, Failed):
-                failed.append(f"{cell.title}: {result.why}")
-                if complain:
-                    complain(failed[-1])
+                fail(cell, result.why)
                 continue
             store.add(cell, result)
             store.keep_adaptor(cell, working / cell.key / "adaptor.safetensors")
