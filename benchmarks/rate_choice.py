@@ -37,16 +37,20 @@ def final_loss(losses: Losses) -> float:
     return mean(losses[math.floor(0.8 * len(losses)) :])
 
 
-def end_of(result: dict[str, Any]) -> float:
-    """The loss a run ends with; of cells older than "losses", of the last steps of the epochs that were measured."""
-    return final_loss(result.get("losses") or [point["loss"] for point in curve(result)])
+def end_of(cell: Cell, result: dict[str, Any]) -> float:
+    """The loss a run ends with; of cells older than "losses", of the last steps of the epochs that were measured.
+
+    A stream answers while it learns, so all of it counts.
+    """
+    losses: Losses = result.get("losses") or [point["loss"] for point in curve(result)]
+    return mean(losses) if cell.method == "soda-o" else final_loss(losses)
 
 
 def least_loss(found: Iterable[Entry]) -> list[Entry]:
     """Of runs that differ in their rate alone, the one that ends with the least loss."""
     best: dict[tuple[str, str, int], tuple[float, Entry]] = {}
     for cell, result in found:
-        end = end_of(result)
+        end = end_of(cell, result)
         place = (cell.data, cell.corruption, cell.seed)
         if place not in best or end < best[place][0]:
             best[place] = (end, (cell, result))
@@ -76,7 +80,7 @@ def ends(store: Store) -> dict[str, dict[float, float]]:
     found: dict[str, dict[float, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for cell, result in store:
         if cell.numbers.get("lr") in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
-            found[cell.method][cell.numbers["lr"]][cell.corruption] = end_of(result)
+            found[cell.method][cell.numbers["lr"]][cell.corruption] = end_of(cell, result)
     most = max((len(where) for rates in found.values() for where in rates.values()), default=0)
     return {
         method: {rate: mean(where.values()) for rate, where in rates.items() if len(where) == most}
@@ -101,7 +105,8 @@ def schedules_text(store: Store) -> str:
     runs: dict[tuple[str, str], dict[float, Losses]] = defaultdict(dict)
     for cell, result in store:
         rate = cell.numbers.get("lr")
-        if result.get("losses") and rate in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
+        raced = cell.method in ("soda", "soda-fo")  # the others have no lr=auto
+        if raced and result.get("losses") and rate in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
             runs[cell.method, cell.corruption][rate] = result["losses"]
     runs = {name: found for name, found in runs.items() if set(found) == set(LEARNING_RATES)}
     if not runs:

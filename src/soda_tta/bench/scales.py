@@ -14,9 +14,10 @@ PAIR = ("gaussian_noise", "contrast")  # where time is short, ablations are show
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
 PAPER_EPOCHS = 150
 
-# The rates of a desk on CIFAR. Of soda and soda-fo: of those lr=auto chooses from, the one with the least mean loss at
-# the end of the runs of `bench run rates`; a test compares. da-pl and da-direct share soda's, as in the paper.
-RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.003}
+# The rates of a desk on CIFAR: of those lr=auto chooses from, the one with the least mean loss at the end of the runs
+# of `bench run rates`; a test compares. da-pl and da-direct share soda's, as in the paper.
+RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.003, "soda-o": 0.03, "da-zoo-input": 0.1}
+CHOOSING = ("soda", "da-pl", "da-direct", "soda-fo")  # can be run at several rates to choose one
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Scale:
 
     With fewer images there are fewer steps, in which the paper's lr hardly moves anything. A small scale therefore
     chooses the lr without labels: a desk on CIFAR once for all corruptions and ablations, others in each run. Where a
-    method cannot choose (a stream is not run twice), it keeps lr x steps as in the paper, up to 0.1.
+    method cannot choose in a run (a stream is not run twice), it keeps lr x steps as in the paper, up to 0.1.
     """
 
     images: int
@@ -48,14 +49,21 @@ class Scale:
             changes["q"] = 10  # "for all methods using ZOO"
         if data == "imagenet" and known["epochs"] and "tau" in known:
             changes["tau"] = 0.1
-        if not self.own_lr and method in RATES:
-            changes["lr"] = RATES[method] if self.desk and data.startswith("cifar") else "auto"
-        if not self.own_lr and (fewer := self.fewer_steps(method)):
-            changes["lr"] = float(f"{min(0.1, known['lr'] * fewer):.1g}")
+        if not self.own_lr and (lr := self.rate(method, data)):
+            changes["lr"] = lr
         return {**changes, **OF_THE_DATA.get((data, method), {}), **more}
 
+    def rate(self, method: str, data: str) -> float | str | None:
+        """The lr at a small scale; None: the paper's own."""
+        if self.desk and data.startswith("cifar") and method in RATES:
+            return RATES[method]
+        if method in CHOOSING:
+            return "auto"
+        fewer = self.fewer_steps(method)
+        return None if fewer is None else float(f"{min(0.1, methods()[method].numbers()['lr'] * fewer):.1g}")
+
     def fewer_steps(self, method: str) -> float | None:
-        """How many times fewer steps than in the paper are made by a method that cannot choose its lr."""
+        """How many times fewer steps than in the paper are made by a method that cannot choose its lr in a run."""
         if method == "da-zoo-input":
             return PAPER_STEPS / (self.epochs * math.ceil(self.images / 256))
         if method == "da-pgd":  # an image moves once an epoch
