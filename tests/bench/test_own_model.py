@@ -91,6 +91,9 @@ def test_a_method_that_was_changed_is_noticed(own, tmp_path, monkeypatch) -> Non
     assert missing_of([cell], store) == [] and missing_of([cell], Store(tmp_path / "new"), [store]) == []
     (tmp_path / "changing.py").write_text(MINE.format(q=3) + "# and a remark\n")
     del sys.modules["changing"]
+    run_grid([own(method="changing:mine", seed=1)], other := Store(tmp_path / "other"))
+    with pytest.raises(RunError, match="changing:mine was one thing"):
+        store.merge(other)
     with pytest.raises(RunError, match="before it was changed"):
         run_grid([cell], store)
     assert missing_of([cell], Store(tmp_path / "new"), [store]) == [cell]
@@ -167,6 +170,6 @@ def test_two_models_of_one_name_are_not_merged(own, tiny_onnx, tmp_path) -> None
     tiny_onnx.matrix = -tiny_onnx.matrix
     tiny_onnx().replace(own().model)
     run_grid([own(seed=1)], second)
-    with pytest.raises(RunError, match=r"was one model for .*first and another for .*second"):
+    with pytest.raises(RunError, match=r"was one thing for .*first and another for .*second"):
         first.merge(second)
     assert len(first) == 1

@@ -102,7 +102,7 @@ class Store:
 
     def merge(self, other: Store) -> tuple[list[Cell], list[Cell]]:
         """Take what the other has and this has not; returns what was taken, and what both have with other answers."""
-        self._refuse_other_models(other)
+        self._refuse_strangers(other)
         taken, differing = [], []
         for cell, result in list(other):
             if cell not in self:
@@ -112,17 +112,18 @@ class Store:
                 differing.append(cell)
         return taken, differing
 
-    def _refuse_other_models(self, other: Store) -> None:
-        """Two files of one name would be shown as two seeds of one model."""
-        models: dict[str, str] = {}
+    def _refuse_strangers(self, other: Store) -> None:
+        """Two models, or two methods of one's own, of one name would be shown as two seeds of one."""
+        seen: dict[str, str] = {}
         for store in (self, other):
             for cell, result in store:
-                if cell.of_own_model:
-                    known = result["card"]["box"]["fingerprint"]
-                    if models.setdefault(cell.model, known) != known:
+                model = {cell.model: result["card"]["box"]["fingerprint"]} if cell.of_own_model else {}
+                method = {cell.method: result["code"]} if result.get("code") else {}
+                for name, known in {**model, **method}.items():
+                    if seen.setdefault(name, known) != known:
                         raise RunError(
-                            f"{cell.model} was one model for {self.folder} and another for {other.folder}; "
-                            "give their files different names and run one of the grids again."
+                            f"{name} was one thing for {self.folder} and another for {other.folder}; give the two "
+                            "different names and run one of the grids again."
                         )
 
 
