@@ -62,6 +62,9 @@ IMAGENET = {"deployed": (8.98, 70.92), "soda": (26.72, 74.72), "soda-r": (40.99,
 LITE, RESNET = "imagenet_efficientnet_lite0", "imagenet_resnet50"
 OURS = tuple(name for name in methods() if name not in C10 and name not in OWN_PROTOCOL)  # what the paper lacks
 
+USUAL, SPREAD, LONG = (
+    f"{{}}, {size}" for size in ("500 images, 30 epochs", "2,000 images, 8 epochs", "500 images, 120 epochs")
+)
 EVERY_RATE = dict.fromkeys(LEARNING_RATES[::-1])
 PEERS = (
     ("dine", "dine", {"target": None}),
@@ -155,7 +158,7 @@ EXPERIMENTS = (
         "rates-kept",
         "Ours: the rates of soda-r and ma-so",
         (
-            *varied("soda-r", "lr", dict.fromkeys((0.01, 0.003, 0.001))),
+            *varied("soda-r", "lr", dict.fromkeys((0.01, 0.003, 0.001, 0.0003))),
             *varied("ma-so", "lr", dict.fromkeys((0.01, 0.001))),
         ),
         (Claim("ten times the rate does ma-so no good", "ma-so, lr 0.01", "ma-so, lr 0.001", alike=True),),
@@ -245,6 +248,21 @@ EXPERIMENTS = (
             Claim("nor on alpha", "tau 0.9, rho 0.9, alpha 0.0001", "tau 0.9, rho 0.9, alpha 0.01", True),
         ),
         paper="a heat map",
+    ),
+    Experiment(
+        "deeper",
+        "Ours: does the deeper network of SODA-R want more images, or more steps?",
+        tuple(
+            Row(f"{name}, {images:,} images, {epochs} epochs", name, {"epochs": epochs}, images=images)
+            for name in ("soda-fo", "soda-r")
+            for images, epochs in ((500, 30), (2000, 8), (500, 120))
+        ),
+        (
+            Claim("more images help SODA-R", SPREAD.format("soda-r"), USUAL.format("soda-r")),
+            Claim("more steps help SODA-R", LONG.format("soda-r"), USUAL.format("soda-r")),
+            Claim("SODA-R then passes SODA-FO", LONG.format("soda-r"), LONG.format("soda-fo")),
+        ),
+        paper="no such experiment",
     ),
     Experiment(
         "regularisation",

@@ -79,7 +79,7 @@ def ends(store: Store) -> dict[str, dict[float, float]]:
     """For each method the mean loss at the end of its runs, by rate; only of rates run on every corruption."""
     found: dict[str, dict[float, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for cell, result in store:
-        if cell.numbers.get("lr") in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
+        if isinstance(cell.numbers.get("lr"), float) and (cell.data, cell.seed) == ("cifar10", 0):
             found[cell.method][cell.numbers["lr"]][cell.corruption] = end_of(cell, result)
     most = max((len(where) for rates in found.values() for where in rates.values()), default=0)
     return {
@@ -93,7 +93,7 @@ def ends_text(store: Store) -> str:
     if not found:
         return NOTHING
     lines = [["lr", *found]]
-    for rate in (rate for rate in LEARNING_RATES[::-1] if any(rate in rates for rates in found.values())):
+    for rate in sorted({rate for rates in found.values() for rate in rates}, reverse=True):
         least = {method: rate == min(rates, key=lambda each: rates[each]) for method, rates in found.items() if rates}
         shown = [f"{rates[rate]:.3f}" if rate in rates else "" for rates in found.values()]
         bold = [f"**{text}**" if least.get(method) else text for method, text in zip(found, shown, strict=True)]

@@ -28,6 +28,7 @@ from soda_tta.bench.figure_data import convergence
 from soda_tta.bench.figures import draw_figure, figure_facts
 from soda_tta.bench.measurement import right
 from soda_tta.bench.tables import in_common, protocol_of
+from starts import NETWORKS
 
 ROOT = Path(__file__).parents[1]
 PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
@@ -69,6 +70,11 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     rows = {name: found for name, found in rows.items() if found}
     if not rows:
         return NOTHING
+    everywhere = places([entry for found in rows.values() for entry in found])
+    reached = {name: len(places(found)) for name, found in rows.items()}
+    waiting = {name: found for name, found in rows.items() if 2 * reached[name] < len(everywhere)}
+    rows = {name: found for name, found in rows.items() if name not in waiting}
+    entries = [entry for entry in entries if not any(entry in found for found in waiting.values())]
     shared = [p for p in places(entries) if all(p in {place(cell) for cell, _ in found} for found in rows.values())]
     means = {name: mean_over(found, shared) for name, found in rows.items()} if shared else {}
     paper = {row.name: row.paper for row in experiment.rows}
@@ -91,6 +97,9 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
         lines.append([name, *own, paid, *([number(paper[name], 2)] if with_paper else [])])
     told = [verdict(claim, rows, means, shared, experiment.gain) for claim in experiment.claims]
     parts = [markdown(lines), "\n".join(told), protocol(rows)]
+    if waiting:
+        left_out = ", ".join(f"{name} ({reached[name]} of {len(everywhere)})" for name in waiting)
+        parts.append(f"Under way, and left out until half is there: {left_out}.")
     if experiment.full:
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
@@ -224,11 +233,28 @@ def random_walk_text(path: Path) -> str:
     return markdown(lines)
 
 
+def starts_text(path: Path) -> str:
+    """Each network before it has learned anything; seeds in one row."""
+    if not path.exists():
+        return NOTHING
+    by_network: dict[str, list[dict[str, Any]]] = {}
+    for row in json.loads(path.read_text())["rows"]:
+        by_network.setdefault(NETWORKS.get(row["network"], "none: the images as they are"), []).append(row)
+    lines = [["network of", "pixels moved (of 255)", "mean of 19", "gaussian noise", "contrast", "seeds"]]
+    for network, rows in by_network.items():
+        means = [mean(row["accuracy"].values()) for row in rows]
+        told = number(means[0]) if len(rows) == 1 else f"{mean(means):.1f} ({min(means):.1f} to {max(means):.1f})"
+        two = [number(mean(row["accuracy"][c] for row in rows)) for c in ("gaussian_noise", "contrast")]
+        lines.append([network, number(mean(row["moved"] for row in rows)), told, *two, str(len(rows))])
+    return markdown(lines)
+
+
 def texts(results: Path = RESULTS) -> dict[str, str]:
     """The text of every marker."""
     found = {
         "gradient-error": gradient_text(results / "gradient_error.json"),
         "random-walk": random_walk_text(results / "random_walk.json"),
+        "starts": starts_text(results / "starts.json"),
         "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),
         "rate-kept-ends": ends_text(Store(results / "rates-kept")),

@@ -124,9 +124,9 @@ def rates(scale: Scale) -> list[Cell]:
 
 
 def kept_rates(scale: Scale) -> list[Cell]:
-    """The methods that keep the paper's rate at every scale, at larger ones."""
-    larger = {"soda-r": [0.01, 0.003, 0.001], "ma-so": [0.01, 0.001]}
-    return [cell for name, some in larger.items() for cell in ablation(scale, name, PAIR[:1], lr=some)]
+    """The methods that keep the paper's rate at every scale, at others."""
+    others = {"soda-r": [0.01, 0.003, 0.001, 0.0003], "ma-so": [0.01, 0.001]}
+    return [cell for name, some in others.items() for cell in ablation(scale, name, PAIR[:1], lr=some)]
 
 
 def optimisers(scale: Scale) -> list[Cell]:
@@ -158,6 +158,15 @@ def peers(scale: Scale) -> list[Cell]:
         return stages
     longer: dict[str, Any] = {stage: [5 * epochs] for stage, epochs in scale.numbers("dine").items()}
     return [*stages, *ablation(scale, "dine", **longer), *ablation(replace(scale, images=4 * scale.images), "dine")]
+
+
+def deeper(scale: Scale) -> list[Cell]:
+    """Gaussian noise; on a desk also four times the images in as many steps, and four times the steps."""
+    sizes = [scale]
+    if not scale.own_lr:
+        sizes.append(replace(scale, images=4 * scale.images, epochs=max(1, round(scale.epochs / 4))))
+        sizes.append(replace(scale, epochs=4 * scale.epochs))
+    return [cell for size in sizes for name in ("soda-fo", "soda-r") for cell in ablation(size, name, PAIR[:1])]
 
 
 def regularisation(scale: Scale) -> list[Cell]:
@@ -203,7 +212,7 @@ GRIDS: dict[str, Grid] = {
         rates,
     ),
     "rates-kept": (
-        "soda-r and ma-so, which keep the paper's rate, at larger ones, gaussian noise",
+        "soda-r and ma-so, which keep the paper's rate, at others, gaussian noise",
         kept_rates,
     ),
     "full-scale": (
@@ -217,6 +226,10 @@ GRIDS: dict[str, Grid] = {
     "blocks": (
         "residual blocks, soda and soda-r",
         lambda s: [cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[0, 1, 2, 3])],
+    ),
+    "deeper": (
+        "does the deeper network of soda-r want more images, or more steps? Beside soda-fo, gaussian noise",
+        deeper,
     ),
     "points": (
         "number of test images",
