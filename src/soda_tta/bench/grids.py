@@ -207,14 +207,8 @@ GRIDS: dict[str, Grid] = {
         lambda s: cells(replace(s, seeds=1), ("deployed", "soda", "soda-fo", "bn"), FIVE, "cifar10"),
     ),
     "yardstick": ("soda at the paper's 900 queries an image, 1,000 images", yardstick),
-    "rates": (
-        "soda, soda-fo, soda-o and da-zoo-input at the rates that lr=auto chooses from",
-        rates,
-    ),
-    "rates-kept": (
-        "soda-r and ma-so, which keep the paper's rate, at others, gaussian noise",
-        kept_rates,
-    ),
+    "rates": ("soda, soda-fo, soda-o and da-zoo-input at the rates that lr=auto chooses from", rates),
+    "rates-kept": ("soda-r and ma-so, which keep the paper's rate, at others, gaussian noise", kept_rates),
     "full-scale": (
         "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
         lambda s: [Cell(method="soda", images=10_000, curve=15)],
@@ -227,10 +221,7 @@ GRIDS: dict[str, Grid] = {
         "residual blocks, soda and soda-r",
         lambda s: [cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[0, 1, 2, 3])],
     ),
-    "deeper": (
-        "does the deeper network of soda-r want more images, or more steps? Beside soda-fo, gaussian noise",
-        deeper,
-    ),
+    "deeper": ("does soda-r's network want more images or more steps? Beside soda-fo, gaussian noise", deeper),
     "points": (
         "number of test images",
         lambda s: [
