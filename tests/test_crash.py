@@ -231,6 +231,27 @@ def test_a_kill_before_the_first_query_can_be_started_again_either_way(images, b
     assert adapt(images, box, out=tmp_path / "other", resume=True, **FAST).stopped == "finished"
 
 
+def test_one_run_is_not_paid_twice_at_once(images, model, tmp_path) -> None:
+    def refused() -> None:
+        for resume in (True, False):
+            with pytest.raises(RunError, match="another process is working on the run"):
+                adapt(images, model, out=tmp_path / "run", resume=resume, **FAST)
+
+    def meanwhile(batch):
+        refused()
+        return model(batch)
+
+    run = adapt(images, meanwhile, out=tmp_path / "run", **FAST)
+    assert run.stopped == "finished" and model.asked == run.ledger.total
+
+
+def test_what_stands_where_a_run_should_go_is_named(images, box, tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    for out in ("file", "file/run"):
+        with pytest.raises(RunError, match="choose another --out"):
+            adapt(images, box, out=tmp_path / out, **FAST)
+
+
 def test_stopping_in_the_last_pass_keeps_the_adaptor(box, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("soda_tta.data.images.AT_ONCE_FLOATS", 3 * 64 * 20)  # pieces of 20 images
     many = np.random.default_rng(0).random((60, 3, 8, 8), dtype=np.float32)

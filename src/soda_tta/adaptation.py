@@ -26,7 +26,7 @@ from soda_tta.recipes.procedure import outcome_of
 from soda_tta.recipes.soda import soda
 from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.run import FORMAT, Run, versions
-from soda_tta.run_folder import WORKING, finished_run, prepare_folder
+from soda_tta.run_folder import WORKING, finished_run, opened_folder
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
@@ -63,91 +63,93 @@ def adapt(
     card = protocol_card(recipe, plan, source, deployed, budget, seed)
     if command is not None:
         card["command"] = command
-    folder = prepare_folder(Path(out), card, resume) if out is not None else None
-    if folder and resume and (finished := finished_run(folder)):
-        shutil.rmtree(folder / WORKING, ignore_errors=True)  # a kill may have come between the last file and this
-        tell(Notice(f"{folder} is finished already; nothing was asked."))
-        return finished
-    if folder:
-        (folder / WORKING).mkdir(exist_ok=True)
-    # what is lost in a kill was paid to somebody else, but for passes through a model of our own
-    book = folder / WORKING / "ledger.txt" if folder and recipe.needs == "probabilities" else None
-    ledger = Ledger(plan.limit, book)
-    tell(Planned(plan, ledger))
+    with opened_folder(out, card, resume) as folder:
+        if folder and resume and (finished := finished_run(folder)):
+            shutil.rmtree(folder / WORKING, ignore_errors=True)  # a kill may have come between the last file and this
+            tell(Notice(f"{folder} is finished already; nothing was asked."))
+            return finished
+        if folder:
+            (folder / WORKING).mkdir(exist_ok=True)
+        # what is lost in a kill was paid to somebody else, but for passes through a model of our own
+        book = folder / WORKING / "ledger.txt" if folder and recipe.needs == "probabilities" else None
+        ledger = Ledger(plan.limit, book)
+        tell(Planned(plan, ledger))
 
-    def answers(adaptor: Adaptor, purpose: str, otherwise: Array | None = None, known: Array | None = None) -> Array:
-        path = folder / WORKING / f"{purpose}.answers" if folder else None
-        return answer_all(source, adaptor, Metered(deployed, ledger, purpose), path, stop, tell, otherwise, known)
+        def answers(
+            adaptor: Adaptor, purpose: str, otherwise: Array | None = None, known: Array | None = None
+        ) -> Array:
+            path = folder / WORKING / f"{purpose}.answers" if folder else None
+            return answer_all(source, adaptor, Metered(deployed, ledger, purpose), path, stop, tell, otherwise, known)
 
-    try:
-        before = answers(Identity(), "select")
-    except Stopped:
-        raise KeyboardInterrupt from None  # there is nothing to show yet; what was paid is kept for a resume
-    except BoxError:
-        if folder and not resume and not any((folder / WORKING).glob("*.answers")):
-            shutil.rmtree(folder)  # the very first request failed, most often for a wrong option: no run to keep
-        raise
-    card["box"]["classes"] = before.shape[1]
-    adaptor: Adaptor = Identity()
-    after: Array | None = before
-    history: list[Step] = []
-    stopped = "budget" if plan.shortened else "finished"
-    verdict, reason = None, None
-    if isinstance(recipe, Procedure):
-        transcript = Transcript(folder / WORKING / "answers.transcript") if folder else None
-        given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
-        for text in recipe.notices(given):
-            tell(Notice(text))
-        outcome = outcome_of(recipe, given)
-        adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
-        if after is None:
-            try:
-                after = answers(adaptor, "evaluate", otherwise=before, known=outcome.known)
-            except Stopped:
-                raise KeyboardInterrupt from None  # what was paid is kept for a resume
-    elif plan.learns:
-        assert recipe.adaptor is not None
-        selection = recipe.reliable(before)
-        card["reliable"] = int(selection.reliable.sum())
-        adaptor = recipe.adaptor.build(seed)
-        task = Task(source, deployed, ledger, selection, recipe.objective, recipe.batch, seed, reserve=len(source))
-        for text in _warnings(recipe, plan, task, adaptor):
-            tell(Notice(text))
-        training, interrupted = _learn(recipe, plan, task, adaptor, folder, stop, tell)
-        history = training.history
-        if len(recipe.learning_rates) > 1:
-            card["chosen_lr"] = training.length
-        theta = training.search.theta
-        if interrupted:
-            stopped, after = "interrupted", None
-            theta = training.best_theta if training.epoch else theta
-        adaptor.parameters = theta.astype(np.float32)
-        if not interrupted:
-            try:
-                after = answers(adaptor, "evaluate", otherwise=before)
-            except Stopped:
+        try:
+            before = answers(Identity(), "select")
+        except Stopped:
+            raise KeyboardInterrupt from None  # there is nothing to show yet; what was paid is kept for a resume
+        except BoxError:
+            if folder and not resume and not any((folder / WORKING).glob("*.answers")):
+                shutil.rmtree(folder)  # the very first request failed, most often for a wrong option: no run to keep
+            raise
+        card["box"]["classes"] = before.shape[1]
+        adaptor: Adaptor = Identity()
+        after: Array | None = before
+        history: list[Step] = []
+        stopped = "budget" if plan.shortened else "finished"
+        verdict, reason = None, None
+        if isinstance(recipe, Procedure):
+            transcript = Transcript(folder / WORKING / "answers.transcript") if folder else None
+            given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
+            for text in recipe.notices(given):
+                tell(Notice(text))
+            outcome = outcome_of(recipe, given)
+            adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
+            if after is None:
+                try:
+                    after = answers(adaptor, "evaluate", otherwise=before, known=outcome.known)
+                except Stopped:
+                    raise KeyboardInterrupt from None  # what was paid is kept for a resume
+        elif plan.learns:
+            assert recipe.adaptor is not None
+            selection = recipe.reliable(before)
+            card["reliable"] = int(selection.reliable.sum())
+            adaptor = recipe.adaptor.build(seed)
+            task = Task(source, deployed, ledger, selection, recipe.objective, recipe.batch, seed, reserve=len(source))
+            for text in _warnings(recipe, plan, task, adaptor):
+                tell(Notice(text))
+            training, interrupted = _learn(recipe, plan, task, adaptor, folder, stop, tell)
+            history = training.history
+            if len(recipe.learning_rates) > 1:
+                card["chosen_lr"] = training.length
+            theta = training.search.theta
+            if interrupted:
                 stopped, after = "interrupted", None
-    if after is not None and recipe.numbers().get("average"):
-        after = (before + after) / 2  # both are paid already
-    run = Run(
-        before=before,
-        after=after,
-        adaptor=adaptor,
-        ledger=ledger,
-        history=history,
-        stopped=stopped,
-        reason=reason or _reason(stopped, plan, recipe, history),
-        card=card,
-        names=[source.name(index) for index in range(len(source))],
-        seconds=time.perf_counter() - began,
-        notices=notices,
-        verdict=verdict,
-    )
-    if folder:
-        run.save(folder)
-        if stopped != "interrupted":
-            shutil.rmtree(folder / WORKING, ignore_errors=True)
-    return run
+                theta = training.best_theta if training.epoch else theta
+            adaptor.parameters = theta.astype(np.float32)
+            if not interrupted:
+                try:
+                    after = answers(adaptor, "evaluate", otherwise=before)
+                except Stopped:
+                    stopped, after = "interrupted", None
+        if after is not None and recipe.numbers().get("average"):
+            after = (before + after) / 2  # both are paid already
+        run = Run(
+            before=before,
+            after=after,
+            adaptor=adaptor,
+            ledger=ledger,
+            history=history,
+            stopped=stopped,
+            reason=reason or _reason(stopped, plan, recipe, history),
+            card=card,
+            names=[source.name(index) for index in range(len(source))],
+            seconds=time.perf_counter() - began,
+            notices=notices,
+            verdict=verdict,
+        )
+        if folder:
+            run.save(folder)
+            if stopped != "interrupted":
+                shutil.rmtree(folder / WORKING, ignore_errors=True)
+        return run
 
 
 def check_call(recipe: Method, images: Images, box: Box, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Files that are either there whole or not at all, and files that only grow."""
+"""Files that are either there whole or not at all, files that only grow, and places where one process works alone."""
 
 from __future__ import annotations
 
@@ -49,3 +49,23 @@ def append_bytes(path: Path, data: bytes) -> None:
         raise RunError(
             f"{path} could not be written: {error.strerror}. Make room, then continue with --resume."
         ) from error
+
+
+@contextmanager
+def alone(place: Path, otherwise: str) -> Iterator[None]:
+    """Nobody else is in such a block of this file or folder; the lock ends with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # on Windows, where a folder cannot be opened either
+        yield
+        return
+    descriptor = os.open(place, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(otherwise) from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from soda_tta.atomic import write_text
+from soda_tta.atomic import alone, write_text
 from soda_tta.errors import RunError
 from soda_tta.run import Run, read_card
 
@@ -14,7 +16,25 @@ WORKING = "working"  # the part of a run directory that is only needed to contin
 IDENTITY = ("method", "numbers", "seed", "budget", "images", "box")
 
 
-def prepare_folder(folder: Path, card: dict[str, Any], resume: bool) -> Path:
+@contextmanager
+def opened_folder(out: str | Path | None, card: dict[str, Any], resume: bool) -> Iterator[Path | None]:
+    """The run directory, made or found to hold this very run; nobody else works in it until the block ends."""
+    if out is None:
+        yield None
+        return
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise RunError(f"{folder} is a file; choose another --out.") from None
+    except OSError as error:
+        raise RunError(f"{folder} could not be made: {error.strerror}; choose another --out.") from error
+    with alone(folder, f"another process is working on the run in {folder}; wait for it, or choose another --out."):
+        _prepare(folder, card, resume)
+        yield folder
+
+
+def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> None:
     """Make the run directory, or check that the run in it is this one."""
     if (folder / "run.json").exists():
         if not resume:
@@ -29,12 +49,11 @@ def prepare_folder(folder: Path, card: dict[str, Any], resume: bool) -> Path:
             raise RunError(f"{folder} holds another run ({what}); choose another --out.")
         for torn in folder.glob(".*.tmp"):  # a kill came while a file was being written
             torn.unlink(missing_ok=True)
-        return folder
+        return
     # without a card nothing was asked yet: a process killed that early leaves at most a temporary file behind
-    if folder.exists() and not (folder.is_dir() and all(path.match(".run.json.*.tmp") for path in folder.iterdir())):
-        raise RunError(f"{folder} exists and is not an empty directory; choose another --out.")
+    if not all(path.match(".run.json.*.tmp") for path in folder.iterdir()):
+        raise RunError(f"{folder} is not an empty directory; choose another --out.")
     write_text(folder / "run.json", json.dumps({**card, "stopped": None}, indent=2) + "\n")
-    return folder
 
 
 def _plain(value: Any) -> Any:

@@ -97,6 +97,24 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, interrupte
     assert code == 2 and "nothing of these images" in said
 
 
+def test_the_same_answers_are_not_paid_twice_at_once(soda, model, place, monkeypatch) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", "answers.csv"]
+    predict, second = model.predict, []
+
+    def meanwhile(images):
+        if not second:
+            second.extend([None, *(soda(*words, *more) for more in ([], ["--resume"]))])
+        return predict(images)
+
+    monkeypatch.setattr(model, "predict", meanwhile)
+    model.asked = 0
+    assert soda(*words)[0] == 0
+    assert model.asked == 40 and len(rows_of(place / "answers.csv")) == 40
+    assert all(code == 2 and "another process is getting these answers" in said for code, _, said in second[1:])
+    assert soda(*words)[0] == 0  # and afterwards the place is free
+
+
 def test_what_cannot_be_continued_is_not_said_to_be(soda, model, place) -> None:
     soda(*ADAPT, *SMALL, "--out", "run")
     words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", "answers.csv"]

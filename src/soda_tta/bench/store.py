@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from soda_tta.atomic import append_bytes
+from soda_tta.atomic import alone, append_bytes
 from soda_tta.bench.cell import Cell
 from soda_tta.errors import RunError
 
@@ -69,14 +68,13 @@ class Store:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Nobody else runs a grid into this folder meanwhile; the lock ends with the process, however it ends."""
+        """Nobody else runs a grid into this folder meanwhile."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        place = os.open(self.folder, os.O_RDONLY)
-        try:
-            take_lock(place, self.folder)
+        otherwise = (
+            f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
+        )
+        with alone(self.folder, otherwise):
             yield
-        finally:
-            os.close(place)
 
     def adaptor_path(self, cell: Cell) -> Path:
         """Where what a cell has learned is kept, for the figures that show it."""
@@ -131,14 +129,3 @@ def same_answers(one: dict[str, Any], two: dict[str, Any]) -> bool:
     """Whether two runs of a cell came out alike, as far as it is known."""
     fact = "right" if "right" in one and "right" in two else "after"
     return bool(one[fact] == two[fact])
-
-
-def take_lock(place: int, folder: Path) -> None:
-    import fcntl  # not on Windows
-
-    try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RunError(
-            f"another process is running cells into {folder}; wait for it, or give another folder and merge."
-        ) from None

@@ -8,13 +8,15 @@ import io
 import json
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
 
-from soda_tta.atomic import replacing, write_text
+from soda_tta.atomic import alone, replacing, write_text
 from soda_tta.box import Box, Ledger, Metered
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
@@ -58,23 +60,30 @@ def run(options: argparse.Namespace) -> int:
     adaptor, folder = saved_adaptor(options.adaptor)
     images = images_from(options)
     box = None if options.model is None else deployed(options, folder)
-    kept = answers_kept(options, images, adaptor, box) if box is not None and options.out is not None else None
-    if options.save_images:
-        save_images(options, images, adaptor)
-    if box is not None:
-        ask(options, images, adaptor, box, kept)
-    elif options.json:
-        print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
-    else:
-        print(f"{len(images):,} adapted images -> {options.save_images}", file=sys.stderr)
+    with answers_kept(options, images, adaptor, box) as kept:
+        if options.save_images:
+            save_images(options, images, adaptor)
+        if box is not None:
+            ask(options, images, adaptor, box, kept)
+        elif options.json:
+            print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
+        else:
+            print(f"{len(images):,} adapted images -> {options.save_images}", file=sys.stderr)
     return 0
 
 
-def answers_kept(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box) -> Path:
+@contextmanager
+def answers_kept(
+    options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box | None
+) -> Iterator[Path | None]:
     """Where answers are kept until all are there, beside the file they will end in: what is paid outlives a kill.
 
     Its name says what they are answers to, so that none of other images, another adaptor or another model is taken.
+    Nobody else writes to it until the block ends.
     """
+    if box is None or options.out is None:
+        yield None
+        return
     out = Path(options.out)
     if out.is_dir():
         raise SodaError(f"{out} is a directory; --out is the CSV file to write.")
@@ -82,12 +91,20 @@ def answers_kept(options: argparse.Namespace, images: Images, adaptor: Adaptor, 
     told = json.dumps([images.fingerprint(), adaptor.kind, adaptor.numbers(), box.card()]).encode()
     digest = hashlib.sha256(told + adaptor.parameters.tobytes()).hexdigest()[:12]
     partial = out.with_name(f"{out.name}.{digest}.partial")
-    if options.resume and not paid(partial):
-        raise SodaError(f"there is nothing of these images, this adaptor and this model to continue beside {out}.")
-    if paid(partial) and not options.resume:
-        words = "; leave --save-images out" if options.save_images else ""
-        raise SodaError(f"{partial} holds answers that are paid: go on with --resume{words}, or remove it.")
-    return partial
+    partial.touch()  # whether it can be written is known before anything is paid
+    with alone(partial, f"another process is getting these answers to {out}; wait for it, or give another --out."):
+        try:
+            if options.resume and not paid(partial):
+                raise SodaError(
+                    f"there is nothing of these images, this adaptor and this model to continue beside {out}."
+                )
+            if paid(partial) and not options.resume:
+                words = "; leave --save-images out" if options.save_images else ""
+                raise SodaError(f"{partial} holds answers that are paid: go on with --resume{words}, or remove it.")
+            yield partial
+        finally:
+            if not paid(partial):
+                partial.unlink(missing_ok=True)
 
 
 def paid(partial: Path) -> bool:
@@ -99,8 +116,6 @@ def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box,
     from soda_tta.plan import Plan
 
     ledger = Ledger()
-    if kept is not None:
-        kept.touch()  # whether it can be written is known before anything is paid
     try:
         with Interrupt() as interrupt, Display(quiet=options.json) as display:
             display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
@@ -116,10 +131,7 @@ def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box,
 
 def how_to_go_on(options: argparse.Namespace, kept: Path | None) -> str:
     """The command, if any answer is kept; images that were to be saved were so before the first was asked for."""
-    if kept is None:
-        return ""
-    if not paid(kept):
-        kept.unlink(missing_ok=True)
+    if kept is None or not paid(kept):
         return ""
     words = [word for word in options.given if word not in ("--resume", f"--save-images={options.save_images}")]
     if "--save-images" in words:
