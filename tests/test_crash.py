@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 from soda_tta import Run, adapt
 from soda_tta.errors import BoxError, BudgetError, RunError
+from soda_tta.events import Answered
 
 FAST = dict(method="soda", epochs=4, batch=16, width=4, lr=0.05)
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -331,6 +333,55 @@ def test_soda_e_stopped_between_rounds_goes_on_without_asking_again(model, tmp_p
     assert model.asked == paid and resumed.ledger.lost == 0
     np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
     assert same_files(tmp_path / "whole", tmp_path / "run")
+
+
+@pytest.mark.parametrize("budget", [11, 12.5, 14, 16, 18, 24])
+def test_soda_e_stopped_while_it_answers_goes_on_with_the_same_adaptor(model, tmp_path, budget, monkeypatch) -> None:
+    monkeypatch.setattr("soda_tta.verdict.at_confidence_of", lambda looks, others: looks)
+    monkeypatch.setattr("soda_tta.data.images.AT_ONCE_FLOATS", 3 * 64 * 20)  # pieces of 20 images
+    images, pieces = faded(200), []
+    whole = adapt(images, model, "soda-e", budget, out=tmp_path / "whole")
+    paid, model.asked = model.asked, 0
+    assert whole.verdict.adopt
+
+    def answered(event) -> None:
+        if isinstance(event, Answered) and event.purpose == "evaluate":
+            pieces.append(event)
+
+    with pytest.raises(KeyboardInterrupt):
+        places = dict(out=tmp_path / "run", stop=lambda: len(pieces) == 6, listener=answered)
+        adapt(images, model, "soda-e", budget, **places)
+    resumed = adapt(images, model, "soda-e", budget, out=tmp_path / "run", resume=True)
+    assert model.asked == paid and resumed.ledger.lost == 0
+    np.testing.assert_array_equal(resumed.adaptor.parameters, whole.adaptor.parameters)
+    np.testing.assert_array_equal(resumed.probabilities, whole.probabilities)
+
+
+STREAMED = dict(arrival=20, epochs=2, width=2, q=2, queue=40, batch=16, lr=0.05)
+BY_PROCEDURE = {"soda-o": STREAMED, "da-pgd": dict(epochs=1), "da-zoo-input": dict(epochs=1, width=2), "soda-e": {}}
+
+
+@pytest.mark.parametrize("method", BY_PROCEDURE)
+@pytest.mark.parametrize("budget", [8, 14, None])
+@pytest.mark.parametrize("shares", [(0.3,), (0.9,), (0.99,), (0.2, 0.5, 0.9, 0.9), (0.9,) * 12])
+def test_a_budget_and_a_model_that_fails_still_come_to_an_end(model, tmp_path, method, budget, shares) -> None:
+    images, relay, numbers = faded(), Relay(), BY_PROCEDURE[method]
+    relay.target = model
+    whole = adapt(images, relay, method, budget, **numbers)
+    paid, model.asked, begun = model.asked, 0, False
+    for share in shares:  # it fails, again and again, ever further on
+        relay.target = DyingModel(model, max(int(share * paid), model.asked))
+        with suppress(BoxError):
+            adapt(images, relay, method, budget, out=tmp_path / "run", resume=begun, **numbers)
+        begun = begun or model.asked > 0
+    relay.target = model
+    run = adapt(images, relay, method, budget, out=tmp_path / "run", resume=begun, **numbers)
+    assert run.probabilities.shape == whole.probabilities.shape and np.isfinite(run.probabilities).all()
+    assert model.asked <= run.ledger.total
+    if budget is None:
+        np.testing.assert_array_equal(run.probabilities, whole.probabilities)
+    else:
+        assert run.ledger.total <= budget * len(images)
 
 
 ECONOMY_SCRIPT = """

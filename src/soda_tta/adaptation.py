@@ -96,11 +96,13 @@ def adapt(
         stopped = "budget" if plan.shortened else "finished"
         verdict, reason = None, None
         if isinstance(recipe, Procedure):
-            transcript = Transcript(folder / WORKING / "answers.transcript") if folder else None
+            transcript = Transcript(folder / WORKING / "asked.transcript") if folder else None
             given = Given(source, deployed, before, ledger, seed, _recorder(history, tell, stop), transcript)
             for text in recipe.notices(given):
                 tell(Notice(text))
             outcome = outcome_of(recipe, given)
+            if transcript:
+                transcript.end(ledger.lost)
             adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
             if after is None:
                 try:

@@ -122,9 +122,14 @@ class Stream:
         source, reserve = open_images(union), len(images)
         numbers = recipe.objective, recipe.batch, seed, reserve
         task = Task(source, self.box, self.ledger, selection, *numbers, self.transcript)
-        for step in Training(task, self.adaptor, self.search).advance(recipe.epochs, "probe"):
-            if self.listener is not None:
-                self.listener(replace(step, epoch=self.batches * recipe.epochs + step.epoch))
+        try:
+            for step in Training(task, self.adaptor, self.search).advance(recipe.epochs, "probe"):
+                if self.listener is not None:
+                    self.listener(replace(step, epoch=self.batches * recipe.epochs + step.epoch))
+        except BudgetError:
+            if not self.ledger.lost:
+                raise
+            # requests of this step that were lost have eaten up what it was to cost: the stream goes on without it
 
     def _adapted(self, images: Array) -> Array:
         self.adaptor.parameters = self.search.theta.astype(np.float32)

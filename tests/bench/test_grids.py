@@ -102,7 +102,8 @@ def test_small_scales_keep_lr_times_steps_where_no_lr_can_be_chosen() -> None:
     desk = {cell.method: cell.numbers for cell in find_grid("cifar10", "desk")}
     assert desk["soda"]["lr"] == desk["da-pl"]["lr"] == 0.03 and desk["soda-fo"]["lr"] == 0.003
     assert desk["soda-o"]["lr"] == 0.03
-    assert desk["da-pgd"]["lr"] == 0.005 and desk["da-zoo-input"]["lr"] == 0.1
+    assert desk["da-pgd"]["lr"] == 0.005 and desk["da-zoo-input"]["lr"] == 0.001
+    assert SCALES["desk"].numbers("da-zoo-input", "imagenet")["lr"] == 0.1
     other = SCALES["desk"].numbers("soda-o", "imagenet")
     assert other["lr"] == 0.06  # 6 steps an epoch over the stream where the paper has 374
     assert all("lr" not in cell.numbers for cell in find_grid("cifar10", "paper"))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from soda_tta.box import CallableBox, Ledger, Metered, Recorded, Transcript
+from soda_tta.box import CallableBox, Ledger, Metered, Recorded, Transcript, left_to_spend
 from soda_tta.box.recorded import HEADER
 from soda_tta.errors import BudgetError
 
@@ -104,6 +104,30 @@ def test_the_limit_holds_over_kills(model, tmp_path) -> None:
     with pytest.raises(BudgetError):
         second.ask(3)
     assert model.asked == 9
+
+
+def test_what_is_left_is_told_as_it_was_when_it_was_first_decided_by(model, tmp_path) -> None:
+    def decide(process: Process) -> int | None:
+        return left_to_spend(process.ledger, process.transcript)
+
+    first = Process(tmp_path, model, limit=30)
+    seen = [decide(first), first.ask(1), decide(first), first.ask(2)][::2]
+    first.ledger.spend(5, "probe")  # asked, and never answered
+    second = Process(tmp_path, model, limit=30)
+    assert [decide(second), second.ask(1), decide(second), second.ask(2)][::2] == seen == [30, 27]
+    assert decide(second) == 19 and second.ledger.lost == 5
+    second.ask(3)
+    last = decide(second)
+    second.transcript.end(second.ledger.lost)
+    second.ledger.spend(3, "evaluate")
+    third = Process(tmp_path, model, limit=30)
+    assert [decide(third), third.ask(1), decide(third), third.ask(2)][::2] == seen
+    assert decide(third) == 19  # what the first lost was known here
+    third.ask(3)
+    assert decide(third) == last == 16  # and what came after the end was not
+    third.transcript.end(third.ledger.lost)
+    assert decide(third) == 13
+    assert (tmp_path / "transcript").stat().st_size == 3 * ENTRY + HEADER.size  # it is written once
 
 
 def test_it_remains_the_box_it_wraps(box, tmp_path) -> None:

@@ -16,7 +16,7 @@ PAPER_EPOCHS = 150
 
 # The rates of a desk on CIFAR: of those lr=auto chooses from, the one with the least mean loss at the end of the runs
 # of `bench run rates`; a test compares. da-pl and da-direct share soda's, as in the paper.
-RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.003, "soda-o": 0.03}
+RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.003, "soda-o": 0.03, "da-zoo-input": 0.001}
 CHOOSING = ("soda", "da-pl", "da-direct", "soda-fo")  # can be run at several rates to choose one
 
 

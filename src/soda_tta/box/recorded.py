@@ -13,7 +13,8 @@ from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Array
 from soda_tta.box.metered import Ledger, Metered
 
-HEADER = struct.Struct("<16sII")  # digest of the question, rows, classes
+HEADER = struct.Struct("<16sQII")  # digest of the question, queries lost until then, rows, classes
+END = bytes(16)  # stands where a question would: nothing more was asked
 
 
 class Transcript:
@@ -26,29 +27,39 @@ class Transcript:
 
     def next(self, digest: bytes) -> Array | None:
         """The answer written down for this question; None where the file ends, is torn, or goes another way."""
+        if (entry := self._entry()) is None or entry[0] != digest:
+            return None
+        _, _, rows, classes = entry
         start = self.place + HEADER.size
-        if start <= len(self.whole):
-            asked, rows, classes = HEADER.unpack_from(self.whole, self.place)
-            end = start + 4 * rows * classes
-            if asked == digest and end <= len(self.whole):
-                self.place = end
-                return np.frombuffer(self.whole, "<f4", rows * classes, start).reshape(rows, classes).copy()
-        return None
+        self.place = start + 4 * rows * classes
+        return np.frombuffer(self.whole, "<f4", rows * classes, start).reshape(rows, classes).copy()
 
-    def untold(self) -> int:
-        """How many answers are still to be told again: a ledger counts them as lost until they are."""
-        place, count = self.place, 0
-        while place + HEADER.size <= len(self.whole):
-            _, rows, classes = HEADER.unpack_from(self.whole, place)
-            place += HEADER.size + 4 * rows * classes
-            count += rows if place <= len(self.whole) else 0
-        return count
+    def _entry(self) -> tuple[bytes, int, int, int] | None:
+        if self.place + HEADER.size > len(self.whole):
+            return None
+        digest, lost, rows, classes = HEADER.unpack_from(self.whole, self.place)
+        whole = self.place + HEADER.size + 4 * rows * classes <= len(self.whole)
+        return (digest, lost, rows, classes) if whole else None
 
-    def append(self, digest: bytes, answer: Array) -> None:
+    def lost_then(self, now: int) -> int:
+        """The queries known to be lost when what is told next was asked; `now` where nothing is left to tell.
+
+        So whoever decides by what is left decides a second time as the first: answers that are still to be told, and
+        queries that were lost later, were not lost then.
+        """
+        entry = self._entry()
+        return now if entry is None else entry[1]
+
+    def end(self, lost: int) -> None:
+        """Write down that nothing more was asked, or find it written."""
+        if self.next(END) is None:
+            self.append(END, lost, np.zeros((0, 0), np.float32))
+
+    def append(self, digest: bytes, lost: int, answer: Array) -> None:
         if self.place < len(self.whole):  # what follows is torn, or belongs to questions nobody asks any more
             with self.path.open("r+b") as file:
                 file.truncate(self.place)
-        entry = HEADER.pack(digest, *answer.shape) + answer.astype("<f4").tobytes()
+        entry = HEADER.pack(digest, lost, *answer.shape) + answer.astype("<f4").tobytes()
         append_bytes(self.path, entry)
         self.whole, self.place = b"", 0  # nothing is left to tell
 
@@ -60,8 +71,10 @@ def asking(box: Box, ledger: Ledger, purpose: str, transcript: Transcript | None
 
 
 def left_to_spend(ledger: Ledger, transcript: Transcript | None) -> int | None:
-    """Queries within the limit; what a transcript will tell again only seems to be lost."""
-    return ledger.left if ledger.left is None or transcript is None else ledger.left + transcript.untold()
+    """Queries within the limit, as the process saw it that asked for what a transcript tells again."""
+    if ledger.left is None or transcript is None:
+        return ledger.left
+    return ledger.left + ledger.lost - transcript.lost_then(ledger.lost)
 
 
 class Recorded(Wrapper):
@@ -80,5 +93,5 @@ class Recorded(Wrapper):
             self.box.ledger.recover(len(kept), self.box.purpose)
             return kept
         answer = self.box(images)
-        self.transcript.append(digest, answer)
+        self.transcript.append(digest, self.box.ledger.lost, answer)
         return answer

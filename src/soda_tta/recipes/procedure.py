@@ -16,7 +16,7 @@ import numpy as np
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box import Box, Ledger, ModuleBox, Transcript, asking
 from soda_tta.data import Images
-from soda_tta.errors import RecipeError, SodaError
+from soda_tta.errors import BudgetError, RecipeError, SodaError
 from soda_tta.events import Step
 from soda_tta.recipes.recipe import ALIASES, convert
 from soda_tta.verdict import Verdict
@@ -118,6 +118,11 @@ def outcome_of(recipe: Procedure, given: Given) -> Outcome:
     """What a procedure makes of what it is given; a mistake in one of the user's own is told as theirs."""
     try:
         outcome = recipe.adapt(given)
+    except BudgetError:
+        if not given.ledger.lost:
+            raise
+        reason = "Requests that were lost have eaten up the budget; the model's own answers are kept."
+        return Outcome(given.before, reason=reason)
     except Exception as error:
         if isinstance(error, SodaError) or type(recipe).__module__.startswith("soda_tta."):
             raise
