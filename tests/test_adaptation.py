@@ -49,6 +49,15 @@ def test_every_method_counts_exactly_what_the_model_was_asked(images, model, met
     assert run.stopped == ("finished" if enough else "budget")
 
 
+def test_a_run_says_how_far_its_budget_reached(images, model) -> None:
+    streamed = adapt(images, model, "soda-o", 6, arrival=10, epochs=2, width=2, q=2, batch=16, lr=0.05)
+    assert streamed.stopped == "budget" and len(streamed.history) > 0
+    assert streamed.reason == f"The budget of 300 queries reached for {len(streamed.history)} steps."
+    run = adapt(images, model, budget=10, **FAST)
+    done = len(run.history) / run.history[-1].of
+    assert run.reason == f"The budget of 500 queries reached for {done:.3g} of {FAST['epochs']} epochs."
+
+
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(images, box) -> None:
     first, second, third = (adapt(images, box, seed=seed, **FAST) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.probabilities, second.probabilities)

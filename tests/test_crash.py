@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from soda_tta import Run, adapt
+from soda_tta.box import CallableBox
 from soda_tta.errors import BoxError, BudgetError, RunError
 from soda_tta.events import Answered
 
@@ -223,6 +224,8 @@ def test_the_budget_is_never_exceeded_even_when_paid_answers_are_lost(images, mo
             resume = True
     assert model.asked <= 20 * len(images)
     assert run.ledger.total == model.asked and run.ledger.lost > 0
+    steps = len(run.history) / run.history[-1].of
+    assert run.stopped == "budget" and run.reason.endswith(f"reached for {steps:.3g} of {FAST['epochs']} epochs.")
     assert run.probabilities.shape == (50, 4)
 
 
@@ -245,6 +248,29 @@ def test_one_run_is_not_paid_twice_at_once(images, model, tmp_path) -> None:
 
     run = adapt(images, meanwhile, out=tmp_path / "run", **FAST)
     assert run.stopped == "finished" and model.asked == run.ledger.total
+
+
+@pytest.mark.parametrize(("first", "then"), [(16, 512), (512, 16), (16, 24)])
+def test_requests_of_another_size_go_on_from_what_is_paid(model, tmp_path, first: int, then: int) -> None:
+    images, relay = np.random.default_rng(0).random((1000, 3, 8, 8), dtype=np.float32), Relay()
+    relay.target = model
+    answers = adapt(images, CallableBox(relay), "deployed").probabilities
+    model.asked, relay.target = 0, DyingModel(model, 848)
+    with pytest.raises(BoxError):
+        adapt(images, CallableBox(relay, batch=first), "deployed", out=tmp_path / "run")
+    relay.target = model
+    run = adapt(images, CallableBox(relay, batch=then), "deployed", out=tmp_path / "run", resume=True)
+    assert model.asked == 1000  # none twice
+    np.testing.assert_allclose(run.probabilities, answers, atol=1e-6)
+
+
+def test_a_first_request_that_fails_leaves_the_folder_as_it_was(images, model, tmp_path, monkeypatch) -> None:
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path / "own")
+    for out in (".", tmp_path / "own", tmp_path / "new"):
+        with pytest.raises(BoxError, match="gone"):
+            adapt(images, DyingModel(model, 0), out=out, **FAST)
+    assert not list((tmp_path / "own").iterdir()) and not (tmp_path / "new").exists()
 
 
 def test_what_stands_where_a_run_should_go_is_named(images, box, tmp_path) -> None:
@@ -377,6 +403,8 @@ def test_a_budget_and_a_model_that_fails_still_come_to_an_end(model, tmp_path, m
     relay.target = model
     run = adapt(images, relay, method, budget, out=tmp_path / "run", resume=begun, **numbers)
     assert run.probabilities.shape == whole.probabilities.shape and np.isfinite(run.probabilities).all()
+    if "eaten up" in run.reason:
+        assert run.stopped == "budget" and run.ledger.by_purpose()["lost"]
     assert model.asked <= run.ledger.total
     if budget is None:
         np.testing.assert_array_equal(run.probabilities, whole.probabilities)

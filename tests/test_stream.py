@@ -3,6 +3,7 @@
 import itertools
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -202,6 +203,10 @@ def test_files_that_are_not_this_stream_are_refused(box, images, tmp_path) -> No
     stream.save(path)
     with pytest.raises(RunError, match="another model"):
         Stream.load(path, lambda batch: np.full((len(batch), 4), 0.25))
+    box.input, told = replace(box.input, mean=(0.5, 0.5, 0.5)), box.input
+    with pytest.raises(RunError, match="tell the model the same"):
+        Stream.load(path, box)
+    box.input = told
     with pytest.raises(RunError, match="does not exist"):
         Stream.load(tmp_path / "none.safetensors", box)
     with safe_open(path, framework="numpy") as file:

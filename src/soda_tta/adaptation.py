@@ -26,7 +26,7 @@ from soda_tta.recipes.procedure import outcome_of
 from soda_tta.recipes.soda import soda
 from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.run import FORMAT, Run, versions
-from soda_tta.run_folder import WORKING, finished_run, opened_folder
+from soda_tta.run_folder import WORKING, finished_run, forget, opened_folder
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PAPER_STEPS = 6000  # 150 epochs of 10,000 images in batches of 256
@@ -87,7 +87,7 @@ def adapt(
             raise KeyboardInterrupt from None  # there is nothing to show yet; what was paid is kept for a resume
         except BoxError:
             if folder and not resume and not any((folder / WORKING).glob("*.answers")):
-                shutil.rmtree(folder)  # the very first request failed, most often for a wrong option: no run to keep
+                forget(folder)  # the very first request failed, most often for a wrong option: no run to keep
             raise
         card["box"]["classes"] = before.shape[1]
         adaptor: Adaptor = Identity()
@@ -103,6 +103,7 @@ def adapt(
             outcome = outcome_of(recipe, given)
             if transcript:
                 transcript.end(ledger.lost)
+            stopped = "budget" if outcome.short else stopped
             adaptor, verdict, reason, after = outcome.adaptor, outcome.verdict, outcome.reason, outcome.probabilities
             if after is None:
                 try:
@@ -122,6 +123,8 @@ def adapt(
             if len(recipe.learning_rates) > 1:
                 card["chosen_lr"] = training.length
             theta = training.search.theta
+            if training.epoch < plan.epochs:
+                stopped = "budget"  # requests that were lost have eaten some of it
             if interrupted:
                 stopped, after = "interrupted", None
                 theta = training.best_theta if training.epoch else theta
@@ -278,6 +281,9 @@ def _warnings(recipe: Recipe, plan: Plan, task: Task, adaptor: Adaptor) -> list[
 def _reason(stopped: str, plan: Plan, recipe: Method, history: list[Step]) -> str:
     if stopped == "interrupted":
         return f"Stopped by request after {len(history):,} steps; the best adaptor so far is kept."
+    if stopped == "budget" and isinstance(recipe, Procedure):
+        return f"The budget of {plan.limit:,} queries reached for {len(history):,} steps."
     if stopped == "budget":
-        return f"The budget of {plan.limit:,} queries reached for {plan.epochs} of {recipe.epochs} epochs."
+        done = len(history) / history[-1].of if history else 0
+        return f"The budget of {plan.limit:,} queries reached for {done:.3g} of {recipe.epochs} epochs."
     return f"All {plan.epochs} epochs are done." if plan.epochs else "Nothing to learn: the model's own answers."

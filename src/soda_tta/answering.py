@@ -35,14 +35,16 @@ def answer_all(
 
     If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
     """
-    file = AnswerFile(path, len(images), piece=min(images.at_once, box.at_once))
+    file, piece = AnswerFile(path), min(images.at_once, box.at_once)
     wanted: Array = np.full(len(images), True)
     if known is not None:
         wanted = np.isnan(known[:, 0])
     box.ledger.recover(int(wanted[: len(file.kept)].sum()), box.purpose)
     pieces = [file.kept] if len(file.kept) else []
-    for start in range(len(file.kept), len(images), file.piece):
-        place = slice(start, min(start + file.piece, len(images)))
+    start = len(file.kept)
+    while start < len(images):
+        # pieces end at multiples, so that a resumed pass asks in the same groups as an unbroken one
+        place = slice(start, min(start - start % piece + piece, len(images)))
         asked = start + np.flatnonzero(wanted[place])
         if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(asked):
             pieces.append(otherwise[start:])
@@ -56,7 +58,8 @@ def answer_all(
                 rows[asked - start] = box(adaptor(images[asked]))
         file.append(rows, first=start == 0)
         pieces.append(rows)
-        tell(Answered(box.purpose, start + len(rows), len(images)))
-        if start + len(rows) < len(images) and stop():
+        start = place.stop
+        tell(Answered(box.purpose, start, len(images)))
+        if start < len(images) and stop():
             raise Stopped
     return np.concatenate(pieces)

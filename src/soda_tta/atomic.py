@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from soda_tta.errors import RunError
+from soda_tta.errors import PlaceError
 
 
 @contextmanager
@@ -24,12 +24,24 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(descriptor)
         temporary.replace(path)
     except OSError as error:
-        raise RunError(
+        raise PlaceError(
             f"{path} could not be written: {error.strerror or error}. What was there before is kept."
         ) from error
     finally:
         with suppress(OSError):  # what stood in the way of writing may stand in the way of this
             temporary.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> bool:
+    """Whether it had to be made."""
+    try:
+        there = folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise PlaceError(f"{folder} is a file; choose another --out.") from None
+    except OSError as error:
+        raise PlaceError(f"{folder} could not be made: {error.strerror}; choose another --out.") from error
+    return not there
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -46,7 +58,7 @@ def append_bytes(path: Path, data: bytes) -> None:
         with path.open("ab") as file:
             file.write(data)
     except OSError as error:
-        raise RunError(
+        raise PlaceError(
             f"{path} could not be written: {error.strerror}. Make room, then continue with --resume."
         ) from error
 
@@ -65,7 +77,7 @@ def alone(place: Path, otherwise: str) -> Iterator[None]:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise RunError(otherwise) from None
+                raise PlaceError(otherwise) from None
         yield
     finally:
         os.close(descriptor)

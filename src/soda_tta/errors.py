@@ -35,5 +35,9 @@ class RunError(SodaError):
     """A run directory or an adaptor file that is not what was expected."""
 
 
+class PlaceError(RunError):
+    """Nothing can be written there at present: no room, no right, or another process is at work."""
+
+
 class CorruptionError(SodaError, ValueError):
     """A corruption, a severity or images that cannot be corrupted as asked."""

@@ -71,19 +71,17 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Array], dict[str, Any]] | Non
 class AnswerFile:
     """The answers of a pass over all images, kept piece by piece: number of classes, then rows of float32.
 
-    `kept` holds what an earlier process has paid already. A torn piece is cut off, and so is an incomplete one:
-    pieces begin at multiples of `piece`, so that a resumed pass asks in the same groups as an unbroken one.
+    `kept` holds what an earlier process has paid already; a torn row is cut off.
     """
 
-    def __init__(self, path: Path | None, count: int, piece: int) -> None:
-        self.path, self.piece = path, piece
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
         self.kept = np.zeros((0, 0), np.float32)
         if path is None or not path.exists():
             return
         raw = path.read_bytes()
         classes = int(np.frombuffer(raw[:8], "<i8")[0]) if len(raw) >= 8 else 0
         rows = (len(raw) - 8) // (4 * classes) if classes else 0
-        rows = rows if rows == count else rows // self.piece * self.piece
         if rows:
             self.kept = np.frombuffer(raw, "<f4", rows * classes, 8).reshape(rows, classes).copy()
         with path.open("r+b") as file:

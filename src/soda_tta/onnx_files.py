@@ -36,6 +36,17 @@ def open_session(path: Path, threads: int | None = None) -> Any:
         raise BoxError(f"{path} is not an ONNX model ONNX Runtime can load: {str(error).splitlines()[0]}") from error
 
 
+def external_files(path: Path) -> list[str]:
+    """The files beside an ONNX file that hold its weights, if it does not hold them itself."""
+    if b"location" not in path.read_bytes():  # the key under which a tensor names its file; spares most the parsing
+        return []
+    import onnx
+
+    tensors = onnx.load(path, load_external_data=False).graph.initializer
+    outside = [each for each in tensors if each.data_location == onnx.TensorProto.EXTERNAL]
+    return sorted({entry.value for each in outside for entry in each.external_data if entry.key == "location"})
+
+
 def export_onnx(
     module: Any,
     path: Path,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from soda_tta.atomic import alone, write_text
+from soda_tta.atomic import alone, make_folder, write_text
 from soda_tta.errors import RunError
 from soda_tta.run import Run, read_card
 
@@ -23,15 +24,20 @@ def opened_folder(out: str | Path | None, card: dict[str, Any], resume: bool) ->
         yield None
         return
     folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise RunError(f"{folder} is a file; choose another --out.") from None
-    except OSError as error:
-        raise RunError(f"{folder} could not be made: {error.strerror}; choose another --out.") from error
+    made = make_folder(folder)
     with alone(folder, f"another process is working on the run in {folder}; wait for it, or choose another --out."):
-        _prepare(folder, card, resume)
-        yield folder
+        try:
+            _prepare(folder, card, resume)
+            yield folder
+        finally:
+            if made and not any(folder.iterdir()):
+                folder.rmdir()
+
+
+def forget(folder: Path) -> None:
+    """Take away what was written of a run."""
+    shutil.rmtree(folder / WORKING, ignore_errors=True)
+    (folder / "run.json").unlink(missing_ok=True)
 
 
 def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> None:

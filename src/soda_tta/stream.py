@@ -30,7 +30,7 @@ from soda_tta.rounding import drowned_probes
 Array = np.ndarray[Any, np.dtype[Any]]
 METHODS = {soda_o.name: soda_o}
 ARRIVAL = 4  # a stream of randomness beside those of the loop
-KEY, FORMAT = "soda_tta.stream", 1
+KEY, FORMAT = "soda_tta.stream", 2
 QUEUED = ("images", "labels", "confidences")
 
 
@@ -155,7 +155,7 @@ class Stream:
             "numbers": self.recipe.numbers(),
             "seed": self.seed,
             "budget": self.budget,
-            "box": self.box.fingerprint(),
+            "box": self.box.card(),
             "images": self.images,
             "batches": self.batches,
             "queries": self.ledger.queries,
@@ -170,8 +170,12 @@ class Stream:
         deployed, known = load_box(box), find_stream(method)
         if facts["method"] != known.name:
             raise RunError(f"{path} holds a stream of {facts['method']!r}, not of {known.name!r}.")
-        if facts["box"] != deployed.fingerprint():
-            raise RunError(f"{path} belongs to another model ({facts['box']}); start a new stream for this one.")
+        known_box, this_box = facts["box"], json.loads(json.dumps(deployed.card()))
+        if known_box["fingerprint"] != this_box["fingerprint"]:
+            other = known_box["fingerprint"]
+            raise RunError(f"{path} belongs to another model ({other}); start a new stream for this one.")
+        if known_box != this_box:
+            raise RunError(f"{path} was learnt with {known_box}, and this is {this_box}; tell the model the same.")
         try:
             stream = Stream(deployed, known, facts["seed"], facts["budget"], **facts["numbers"])
             stream._restore(arrays, facts)

@@ -1,6 +1,7 @@
 """Several requests at once, their answers in order."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -97,3 +98,26 @@ def test_requests_not_yet_sent_are_not_paid_after_a_failure() -> None:
 def test_the_size_of_a_request_is_the_boxs_own_unless_stated() -> None:
     assert Batched(CallableBox(brightness, batch=7)).batch == 7
     assert Batched(CallableBox(brightness, batch=7), batch=3).batch == 3
+
+
+def test_what_was_interrupted_is_not_asked_again_in_the_background() -> None:
+    asked: list[int] = []
+    begun = threading.Barrier(4)
+
+    def gone(images: np.ndarray) -> np.ndarray:
+        number = round(float(images[0, 0, 0, 0]) * 255)
+        asked.append(number)
+        if len(asked) <= 4:
+            begun.wait(5)
+        if number == 0:
+            raise KeyboardInterrupt
+        raise BoxUnavailable("timed out")
+
+    retrying = Retrying(CallableBox(gone), first_wait=60, longest_wait=60)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Batched(retrying, batch=1, workers=4)(numbered(4))
+    assert sorted(asked) == [0, 1, 2, 3] and time.monotonic() - began < 5
+    retrying.box = CallableBox(brightness)  # and afterwards it is as patient as before
+    assert not retrying.hopeless.is_set()
+    np.testing.assert_allclose(Batched(retrying, batch=1)(numbered(4)), brightness(numbered(4)), atol=1e-6)

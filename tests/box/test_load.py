@@ -1,5 +1,6 @@
 """`load_box` picks by what it is given, and says what it takes otherwise."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,17 @@ UNKNOWN = {
 def test_what_is_no_model_is_refused_with_what_would_be(model: object, sentence: str) -> None:
     with pytest.raises(BoxError, match=sentence):
         load_box(model)
+
+
+def test_a_file_may_have_dataclasses_and_neighbours(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "json.py").write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nimport zz_neighbour\n"
+        "@dataclass\nclass Own:\n    number: int = 1\ndef f(images):\n    return zz_neighbour.answer(images)\n"
+    )
+    (tmp_path / "zz_neighbour.py").write_text("def answer(images):\n    return [[0.5, 0.5]] * len(images)\n")
+    assert load_box(f"{tmp_path / 'json.py'}:f")(GREY).tolist() == [[0.5, 0.5]] * 2
+    assert "loads" in vars(sys.modules["json"])  # a file takes the place of no module of that name
 
 
 def test_something_that_is_no_function_is_refused(source: Path) -> None:

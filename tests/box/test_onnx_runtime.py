@@ -182,3 +182,18 @@ def test_the_fingerprint_is_the_hash_of_the_file(tiny_onnx) -> None:
     first, other = OnnxBox(tiny_onnx()), OnnxBox(tiny_onnx(outputs=("logits",)))
     assert first.fingerprint() == OnnxBox(first.path).fingerprint() != other.fingerprint()
     assert first.fingerprint().startswith("onnx:sha256:")
+
+
+def test_weights_in_a_file_of_their_own_are_part_of_the_fingerprint(tiny_onnx, images: np.ndarray) -> None:
+    path = tiny_onnx()
+    model = onnx.load(path)
+    inside = OnnxBox(path).fingerprint()
+    place = dict(save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(model, path.with_name("outside.onnx"), **place)
+    first = OnnxBox(path.with_name("outside.onnx"))
+    known, answers = first.fingerprint(), first(images)
+    weights = path.with_name("weights.bin")
+    weights.write_bytes(np.frombuffer(weights.read_bytes(), np.uint8)[::-1].tobytes())
+    second = OnnxBox(first.path)
+    assert second.fingerprint() != known and not np.allclose(second(images), answers, equal_nan=True)
+    assert OnnxBox(path).fingerprint() == inside

@@ -115,6 +115,15 @@ def test_the_same_answers_are_not_paid_twice_at_once(soda, model, place, monkeyp
     assert soda(*words)[0] == 0  # and afterwards the place is free
 
 
+@pytest.mark.parametrize("out", ["file/answers.csv", "/proc/answers.csv", "."])
+def test_answers_that_can_go_nowhere_are_not_asked_for(soda, model, place, out: str) -> None:
+    soda(*ADAPT, *SMALL, "--out", "run")
+    (place / "file").write_text("")
+    model.asked = 0
+    code, _, said = soda("apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", out)
+    assert code == 2 and "--out" in said and "not your doing" not in said and not model.asked
+
+
 def test_what_cannot_be_continued_is_not_said_to_be(soda, model, place) -> None:
     soda(*ADAPT, *SMALL, "--out", "run")
     words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--images", "night", "--out", "answers.csv"]

@@ -146,6 +146,12 @@ def test_a_model_that_fails_half_way_leaves_what_is_known(make, haze, colour_mod
     assert found.advice == "unknown" and found.estimate is not None and "cost" in found
 
 
+def test_a_model_that_never_answers_is_not_said_to_answer_wrongly(make, haze, colour_model) -> None:
+    found = examine(haze(make(240)), Failing(colour_model(), 0))
+    assert found.advice == "unknown" and found["answers"].sentence == "The model did not answer."
+    assert found.failed is not None and "went away" in found.failed
+
+
 def test_a_clean_folder_that_fails_keeps_what_the_images_told(make, haze, colour_model) -> None:
     found = examine(haze(make(240)), Failing(colour_model(), 300), clean=make(240, seed=1))
     assert found.failed is not None and "clean" in found.failed and "balance" in found and found.estimate is not None

@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from soda_tta import zoo
-from soda_tta.atomic import append_bytes
+from soda_tta.atomic import alone, append_bytes
 from soda_tta.bench import Cell, Store, run_cell
 from soda_tta.bench.measurement import Curve
-from soda_tta.errors import RecipeError
+from soda_tta.errors import PlaceError, RecipeError
 from soda_tta.events import Step
 from soda_tta.run_folder import WORKING
 
@@ -174,3 +174,11 @@ def test_an_interrupted_grid_stops_at_once_and_two_at_a_time_are_refused(tmp_pat
     assert process.wait(timeout=20) == 130
     wait_until_gone(tmp_path)
     assert len(list(working.iterdir())) == 1  # no other cell was begun
+
+
+def test_a_cell_that_cannot_be_written_keeps_what_it_has(tmp_path) -> None:
+    cell, place = Cell(method="soda", images=16, numbers={"epochs": 1, "width": 4}), tmp_path / "cell"
+    run_cell(cell, place)
+    with alone(place, "held"), pytest.raises(PlaceError, match="another process"):
+        run_cell(cell, place)
+    assert (place / "run.json").exists()

@@ -22,6 +22,15 @@ def test_numbers_from_every_kind_of_file(tmp_path) -> None:
         assert read(source).values.tolist() == [0, 0, 1], source
 
 
+def test_whole_numbers_are_numbers_however_numpy_and_pandas_write_them(tmp_path) -> None:
+    names, values = [str(place) for place in range(13)], [*range(12), np.nan]
+    np.save(tmp_path / "l.npy", np.array(values))
+    np.savetxt(tmp_path / "l.txt", values)
+    (tmp_path / "l.csv").write_text("label\n" + "".join(f"{value}\n" for value in map(float, values)))
+    for source in (*tmp_path.glob("l.*"), values):
+        assert read(source, names, of=12).values.tolist() == [*range(12), -1], source
+
+
 def test_some_of_the_images_are_enough(tmp_path) -> None:
     (tmp_path / "l.csv").write_text("image,class\ndog/1.png,1\n")
     labels = read(tmp_path / "l.csv")

@@ -17,7 +17,7 @@ from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data import load_dataset
 from soda_tta.data.catalogue import spelled
 from soda_tta.data.dataset import Dataset
-from soda_tta.errors import RecipeError, RunError
+from soda_tta.errors import PlaceError, RecipeError, RunError
 from soda_tta.events import Epoch, Event, Step
 from soda_tta.recipes import code_of
 from soda_tta.run import Run
@@ -33,6 +33,8 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     began, again = time.perf_counter(), []
     try:
         run, curve = start_cell(cell, images, working)
+    except PlaceError:
+        raise  # what is paid waits there until it can be gone on with
     except RunError as error:
         if working is None or not (working / "run.json").exists():
             raise

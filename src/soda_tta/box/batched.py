@@ -29,10 +29,14 @@ class Batched(Wrapper):
         pieces = [images[start : start + self.batch] for start in range(0, len(images), self.batch)]
         if len(pieces) < 2:
             return self.box(images)
-        with ThreadPoolExecutor(min(self.workers, len(pieces))) as pool:
-            futures = [pool.submit(self.box, piece) for piece in pieces]
-            try:
-                return np.concatenate([future.result() for future in futures])
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # do not pay for requests not yet sent
-                raise
+        try:
+            with ThreadPoolExecutor(min(self.workers, len(pieces))) as pool:
+                futures = [pool.submit(self.box, piece) for piece in pieces]
+                try:
+                    return np.concatenate([future.result() for future in futures])
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)  # do not pay for requests not yet sent
+                    self.box.give_up(True)  # nor for those that would be sent again
+                    raise
+        finally:
+            self.box.give_up(False)

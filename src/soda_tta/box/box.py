@@ -67,6 +67,9 @@ class Box(ABC):
             f"{self!r} shows only probabilities; methods that need gradients or weights take a PyTorch module."
         )
 
+    def give_up(self, now: bool) -> None:  # noqa: B027 - most have nothing to give up
+        """While `now` holds, what waits to be asked again is not: nobody will look at the answer."""
+
     def seen(self, images: Array) -> Array:
         """The images as they arrive at the model, on whatever way they take to it."""
         if self.input.quantum is None:
@@ -105,6 +108,9 @@ class Wrapper(Box):
 
     def seen(self, images: Array) -> Array:
         return self.box.seen(images)
+
+    def give_up(self, now: bool) -> None:
+        self.box.give_up(now)
 
     def answer(self, images: Array) -> Array:
         return self(images)  # never past what a wrapper does: no answer is unmetered

@@ -6,8 +6,10 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from soda_tta.box.batched import Batched
@@ -93,6 +95,24 @@ def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *besid
     return box
 
 
+def importable_from(folder: Path) -> None:
+    """As `python file.py` and `python -m` would; a console script does not."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+@contextmanager
+def as_imported(module: ModuleType) -> Iterator[None]:
+    """Among the imported modules, where a dataclass looks for its own; not in the place of another of that name."""
+    other = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        if other is not None:
+            sys.modules[module.__name__] = other
+
+
 def import_function(text: str) -> Any:
     """The object named by `package.module:name` or `path/to/file.py:name`."""
     place, _, name = text.rpartition(":")
@@ -102,11 +122,12 @@ def import_function(text: str) -> Any:
                 raise BoxError(f"{place} does not exist.")
             spec = importlib.util.spec_from_file_location(Path(place).stem, place)
             assert spec is not None and spec.loader is not None
+            importable_from(Path(place).resolve().parent)
             module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            with as_imported(module):
+                spec.loader.exec_module(module)
         else:
-            if (here := str(Path.cwd())) not in sys.path:  # as `python -m` would; a console script does not
-                sys.path.insert(0, here)
+            importable_from(Path.cwd())
             module = importlib.import_module(place)
     except BoxError:
         raise

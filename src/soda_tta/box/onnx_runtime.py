@@ -12,7 +12,7 @@ import numpy as np
 from soda_tta.box.box import Box
 from soda_tta.box.input import Array, Input, input_from_shape
 from soda_tta.errors import BoxError
-from soda_tta.onnx_files import METADATA_KEY, open_session
+from soda_tta.onnx_files import METADATA_KEY, external_files, open_session
 
 ELEMENT_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
 
@@ -83,7 +83,10 @@ class OnnxBox(Box):
         return np.asarray(output)
 
     def fingerprint(self) -> str:
-        return f"onnx:sha256:{hashlib.sha256(self.path.read_bytes()).hexdigest()}:{self.output_name}"
+        whole = hashlib.sha256(self.path.read_bytes())
+        for name in external_files(self.path):
+            whole.update((self.path.parent / name).read_bytes())
+        return f"onnx:sha256:{whole.hexdigest()}:{self.output_name}"
 
     def __repr__(self) -> str:
         return f"OnnxBox({str(self.path)!r})"

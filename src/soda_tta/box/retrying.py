@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -28,16 +29,21 @@ class Retrying(Wrapper):
         attempts: int = 5,
         first_wait: float = 0.5,
         longest_wait: float = 60.0,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
     ) -> None:
         super().__init__(box)
+        self.hopeless = threading.Event()
         if attempts < 1:
             raise BoxError(f"{attempts} attempts make no sense; one is the least.")
         self.patience = dict(attempts=attempts, first_wait=first_wait, longest_wait=longest_wait)
-        self.sleep = sleep
+        self.sleep = sleep or self.hopeless.wait  # an event wakes who sleeps by it
 
     def __call__(self, images: Array) -> Array:
-        return patiently(lambda: self.box(images), sleep=self.sleep, **self.patience)
+        return patiently(lambda: self.box(images), sleep=self.sleep, until=self.hopeless.is_set, **self.patience)
+
+    def give_up(self, now: bool) -> None:
+        """Other threads that wait to ask again raise instead, while `now` holds."""
+        (self.hopeless.set if now else self.hopeless.clear)()
 
 
 def patiently(
@@ -46,9 +52,10 @@ def patiently(
     attempts: float = 5,
     first_wait: float = 0.5,
     longest_wait: float = 60.0,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
+    until: Callable[[], bool] = lambda: False,
 ) -> T:
-    """Call `ask` until it is available, at most so many times."""
+    """Call `ask` until it is available, at most so many times, and not again once `until` holds."""
     attempt = 0
     while True:
         attempt += 1
@@ -60,4 +67,7 @@ def patiently(
             if (error.retry_after or 0) > longest_wait:
                 raise BoxUnavailable(f"{error} It asks to wait {error.retry_after:g} s; try later.") from error
             back_off = random.uniform(0, min(longest_wait, first_wait * 2 ** (attempt - 1)))
-            sleep(max(error.retry_after or 0, back_off))
+            if not until():
+                sleep(max(error.retry_after or 0, back_off))
+            if until():
+                raise

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from soda_tta.atomic import alone, replacing, write_text
+from soda_tta.atomic import alone, make_folder, replacing, write_text
 from soda_tta.box import Box, Ledger, Metered
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
@@ -87,11 +87,14 @@ def answers_kept(
     out = Path(options.out)
     if out.is_dir():
         raise SodaError(f"{out} is a directory; --out is the CSV file to write.")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out.parent)
     told = json.dumps([images.fingerprint(), adaptor.kind, adaptor.numbers(), box.card()]).encode()
     digest = hashlib.sha256(told + adaptor.parameters.tobytes()).hexdigest()[:12]
     partial = out.with_name(f"{out.name}.{digest}.partial")
-    partial.touch()  # whether it can be written is known before anything is paid
+    try:
+        partial.touch()  # whether it can be written is known before anything is paid
+    except OSError as error:
+        raise SodaError(f"{out} cannot be written: {error.strerror}; choose another --out.") from error
     with alone(partial, f"another process is getting these answers to {out}; wait for it, or give another --out."):
         try:
             if options.resume and not paid(partial):

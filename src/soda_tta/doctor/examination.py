@@ -13,12 +13,12 @@ from soda_tta.box import Box, Ledger, Metered, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.doctor.advice import accuracy, advise, cost, enough, prescribe
 from soda_tta.doctor.balance import EVEN, balance, evenness
-from soda_tta.doctor.finding import Finding
+from soda_tta.doctor.finding import Finding, State
 from soda_tta.doctor.probabilities import SAME, completeness, digits, repeatability, saturation, sums
 from soda_tta.doctor.sensitivity import sensitivity
 from soda_tta.doctor.shift import shift
 from soda_tta.doctor.trial import FEWEST, RESTORATIONS, trial
-from soda_tta.errors import ImageError, RecipeError, SodaError
+from soda_tta.errors import BoxUnavailable, ImageError, RecipeError, SodaError
 from soda_tta.estimate import Estimate, classes_alone, estimate_accuracy
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -143,19 +143,19 @@ class Visit:
 
     def go(self) -> None:
         """Every look in turn, until one fails."""
+        away = False
         looks = (self.first_look, self.clean_look, self.look_again, self.look_aside, self.try_restorations)
         for look in looks:
             try:
                 look()
             except SodaError as error:  # of the model, or of an image that cannot be read
                 self.failed = f"{WHAT[look.__name__]} failed after {self.ledger.total:,} queries: {error}"
+                away = isinstance(error, BoxUnavailable)
                 break
         if self.answers is None:
-            self.findings.append(
-                Finding(
-                    name="answers", state="bad", sentence="The model gave no usable answer.", remedy=self.failed or ""
-                )
-            )
+            said = "The model did not answer." if away else "The model gave no usable answer."
+            state: State = "caution" if away else "bad"
+            self.findings.append(Finding(name="answers", state=state, sentence=said, remedy=self.failed or ""))
 
     def ask(self, images: Array, purpose: str = "probe") -> Array:
         rows = Metered(self.box, self.ledger, purpose)(images)

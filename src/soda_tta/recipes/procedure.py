@@ -59,6 +59,7 @@ class Outcome:
     verdict: Verdict | None = None
     known: Array | None = None  # answers through the adaptor that are paid already; rows of NaN are not
     reason: str | None = None  # why it ended as it did
+    short: bool = False  # the budget ended it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +123,7 @@ def outcome_of(recipe: Procedure, given: Given) -> Outcome:
         if not given.ledger.lost:
             raise
         reason = "Requests that were lost have eaten up the budget; the model's own answers are kept."
-        return Outcome(given.before, reason=reason)
+        return Outcome(given.before, reason=reason, short=True)
     except Exception as error:
         if isinstance(error, SodaError) or type(recipe).__module__.startswith("soda_tta."):
             raise

@@ -108,8 +108,8 @@ def _as_numbers(
 ) -> tuple[Array, Sequence[str] | None]:
     """Class numbers as they are; names by their place among the classes; an empty place is not known."""
     words = [str(value).strip() for value in given]
-    if all(word.removeprefix("-").isdecimal() for word in words if word):
-        return np.array([int(word) if word else UNKNOWN for word in words], np.int64), classes
+    if (numbers := _whole_numbers(words)) is not None:
+        return numbers, classes
     found = sorted({word for word in words if word})
     if classes is None:
         if of_the_model is not None and len(found) != of_the_model:
@@ -123,6 +123,18 @@ def _as_numbers(
         raise ImageError(f"label {unknown[0]!r} is none of the {len(classes)} class names.")
     places = {name: place for place, name in enumerate(classes)}
     return np.array([places[word] if word else UNKNOWN for word in words], np.int64), classes
+
+
+def _whole_numbers(words: list[str]) -> Array | None:
+    """The numbers, if all are whole; also as pandas and numpy write them: 3.0, 3.000e+00, and nan where none is."""
+    try:
+        values = np.array([float(word or "nan") for word in words])
+    except ValueError:
+        return None
+    known = ~np.isnan(values)
+    if not (values[known] == np.rint(values[known])).all() or np.isinf(values).any():
+        return None
+    return np.where(known, values, UNKNOWN).astype(np.int64)
 
 
 def _in_order(files: list[str], numbers: Array, names: Sequence[str]) -> Array:
