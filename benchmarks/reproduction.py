@@ -101,6 +101,9 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
         left_out = ", ".join(f"{name} ({reached[name]} of {len(everywhere)})" for name in waiting)
         parts.append(f"Under way, and left out until half is there: {left_out}.")
     if experiment.full:
+        order = {name: number for number, name in enumerate(rows)}  # not that in which cells happened to be run
+        rank = [next((order[name] for name, found in rows.items() if entry in found), len(order)) for entry in entries]
+        entries = [entries[number] for number in np.argsort(rank, kind="stable")]
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
     return "\n\n".join(part for part in parts if part)
