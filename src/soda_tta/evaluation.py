@@ -55,17 +55,17 @@ def losses_of_candidates(
 
     With `one_norm` they share the perturbation's norm at the first: its slope is computed then, and not estimated.
     """
-    images = task.images[indices]
-    piece = max(1, QUERY_BYTES // (len(thetas) * images[0].nbytes))
+    height, width = task.images.size
+    piece = max(1, QUERY_BYTES // (len(thetas) * 3 * height * width * 4))
     answers, norms = [], np.zeros(len(thetas))
-    for start in range(0, len(images), piece):
-        part = images[start : start + piece]
+    for start in range(0, len(indices), piece):
+        part = task.images[indices[start : start + piece]]
         adapted = adaptor.candidates(part, thetas.astype(np.float32), noise)
         if task.objective.beta:
-            share = len(part) / len(images)
+            share = len(part) / len(indices)
             measured = adapted[:1] if one_norm else adapted
             norms += [share * perturbation_norm((each - part) / adaptor.DEVIATION) for each in measured]
-        rows = box(adapted.reshape(-1, *images.shape[1:]))
+        rows = box(adapted.reshape(-1, *part.shape[1:]))
         answers.append(rows.reshape(len(thetas), -1, rows.shape[1]))
     candidates = np.concatenate(answers, axis=1)
     return [task.loss(rows, indices, norm) for rows, norm in zip(candidates, norms, strict=True)]

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from soda_tta import adapt
+from soda_tta.cli import main
 from soda_tta.data import Dataset, load_dataset, open_images
 from soda_tta.data.catalogue import homes, spelled
 from soda_tta.data.cifar import CIFAR10, CIFAR100
@@ -341,6 +343,22 @@ def test_a_table_of_files_and_labels(tmp_path: Path, text: str, labels: list[int
         dataset = load_dataset(source)
         assert dataset.labels is not None and dataset.labels.tolist() == labels and dataset.classes == classes
         np.testing.assert_array_equal(dataset[ALL], FLOATS[:2])
+
+
+def test_a_table_may_name_files_that_lie_elsewhere(tmp_path: Path, capsys) -> None:
+    folder = png_tree(tmp_path / "set", ["a", "b"])
+    (tmp_path / "table").mkdir()
+    names = [str(folder / "a.png"), str(folder / "b.png")]
+    (tmp_path / "table" / "labels.csv").write_text("\n".join(["file,label", *(f"{name},1" for name in names)]))
+    dataset = load_dataset(tmp_path / "table")
+    assert [dataset.name(index) for index in range(2)] == names
+    run = adapt(dataset, lambda images: np.full((len(images), 2), 0.5), "deployed")
+    assert run.names == names
+    code = main(
+        ["corrupt", "--images", str(tmp_path / "table"), "--corruption", "fog", "--out", str(tmp_path / "foggy")]
+    )
+    assert code == 2 and "not your doing" not in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ["a.png", "b.png"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from soda_tta.data import open_images
-from soda_tta.data.files import find_image_files, read_image
+from soda_tta.data.files import find_image_files, read_image, warn_once
 from soda_tta.errors import ImageError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")  # what Pillow says of damaged tags
@@ -243,3 +243,13 @@ def test_no_damage_raises_anything_but_an_image_error(
         assert read_image(path).shape[2] == 3
     except ImageError as error:
         assert "damaged" in str(error)
+
+
+@pytest.mark.filterwarnings("default")
+def test_numbers_of_twelve_bits_are_told_about_once(tmp_path) -> None:
+    warn_once.cache_clear()
+    for name, top in (("a", 4000), ("b", 3000), ("c", 60_000)):
+        Image.fromarray(np.full((6, 8), top, np.uint16)).save(tmp_path / f"{name}.png")
+    with pytest.warns(UserWarning, match="scale them to 16") as told:
+        images = open_images(tmp_path)[slice(None)]
+    assert len(told) == 1 and images[2].max() == np.float32(60_000 // 256) / np.float32(255)

@@ -146,6 +146,11 @@ def test_a_model_that_fails_half_way_leaves_what_is_known(make, haze, colour_mod
     assert found.advice == "unknown" and found.estimate is not None and "cost" in found
 
 
+def test_images_that_cannot_be_read_are_not_the_models_doing(colour_model) -> None:
+    with pytest.raises(ImageError, match="floats from 200 to 200"):
+        examine(np.full((240, 3, 8, 8), 200.0, np.float32), colour_model())
+
+
 def test_a_model_that_never_answers_is_not_said_to_answer_wrongly(make, haze, colour_model) -> None:
     found = examine(haze(make(240)), Failing(colour_model(), 0))
     assert found.advice == "unknown" and found["answers"].sentence == "The model did not answer."

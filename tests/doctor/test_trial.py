@@ -7,14 +7,14 @@ from soda_tta.doctor.trial import RESTORATIONS, gains, trial
 
 def test_haze_is_undone_by_usual_contrast(make, haze, colour_model) -> None:
     model, images = colour_model(), haze(make(90))
-    found = trial(images, model(images), model)
+    found = trial([images[:50], images[50:]], model(images), model)
     assert found.state == "good" and found.numbers["best"] == "usual contrast" and found.numbers["low"] > 0
     assert model.asked == 90 * (1 + len(RESTORATIONS))
 
 
 def test_clear_images_leave_nothing_to_gain(make, colour_model) -> None:
     model, images = colour_model(), make(90)
-    assert trial(images, model(images), model).state == "caution"
+    assert trial([images[:50], images[50:]], model(images), model).state == "caution"
 
 
 def test_chance_is_taken_for_help_no_more_often_than_stated() -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soda_tta import adapt, load_box, methods
+from soda_tta.adaptors.bank import BankAdaptor
 from soda_tta.box import OnnxBox, Quantised
 from soda_tta.data import open_images
 from soda_tta.demo import accuracy, hazy_digits, load_digits
@@ -133,6 +134,26 @@ def test_a_search_asks_in_questions_a_kill_may_lose(world, plain) -> None:
     search = np.array(asked)[(paid > 899) & (paid <= 899 + run.ledger.queries["probe"])]  # a first look comes before
     assert search.sum() == run.ledger.queries["probe"] and search.max() <= ASKED_AT_ONCE
     np.testing.assert_allclose(run.probabilities, plain.probabilities, atol=1e-5)
+
+
+def test_large_images_are_restored_some_at_a_time_and_come_out_alike(world, monkeypatch) -> None:
+    monkeypatch.setattr("soda_tta.recipes.economy.MOST_IMAGES", 1)  # no more than a round needs
+    whole = adapt(world.hazy, world.box, "soda-e", 10)
+    image = world.hazy[0].nbytes
+    monkeypatch.setattr("soda_tta.recipes.economy.PREPARED_BYTES", image)
+    monkeypatch.setattr("soda_tta.recipes.economy.ASKED_BYTES", 7 * image)
+    monkeypatch.setattr("soda_tta.data.images.AT_ONCE_FLOATS", 7 * world.hazy[0].size)
+    prepare, made = BankAdaptor.prepare, []
+
+    def seen(self, images, *more):
+        made.append(len(images))
+        return prepare(self, images, *more)
+
+    monkeypatch.setattr(BankAdaptor, "prepare", seen)
+    some = adapt(world.hazy, world.box, "soda-e", 10)
+    assert max(made) == 7 and some.ledger.queries == whole.ledger.queries
+    np.testing.assert_allclose(some.adaptor.parameters, whole.adaptor.parameters, atol=1e-5)
+    np.testing.assert_allclose(some.probabilities, whole.probabilities, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -42,3 +42,10 @@ def test_dropout_comes_from_the_seed_and_leaves_torchs_own_chance_alone(white, i
         answers.append(adapt(images, white, "ma-so", seed=seed, epochs=2, lr=0.1).probabilities)
         assert torch.equal(torch.get_rng_state(), before)
     assert np.array_equal(answers[0], answers[1]) and not np.array_equal(answers[0], answers[2])
+
+
+def test_a_model_whose_weights_are_frozen_is_adapted_all_the_same(white, images) -> None:
+    free = adapt(images, white, "ma-so", epochs=2, lr=0.1).probabilities
+    white.module.requires_grad_(False)
+    assert np.array_equal(adapt(images, white, "ma-so", epochs=2, lr=0.1).probabilities, free)
+    assert not any(weight.requires_grad for weight in white.module.parameters())

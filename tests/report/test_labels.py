@@ -17,6 +17,7 @@ def test_numbers_from_every_kind_of_file(tmp_path) -> None:
     np.savez(tmp_path / "l.npz", labels=np.array([0, 0, 1]), images=np.zeros(3))
     (tmp_path / "l.txt").write_text("0\n0\n1\n")
     (tmp_path / "l.csv").write_text("label\n0\n0\n1\n")
+    (tmp_path / "b.txt").write_text("0\n0\n1\n", encoding="utf-8-sig")
     (tmp_path / "f.csv").write_text("file,label\ndog/1.png,1\ncat/1.png,0\ncat/2.png,0\n")
     for source in (*tmp_path.glob("?.*"), [0, 0, 1], np.array([0, 0, 1])):
         assert read(source).values.tolist() == [0, 0, 1], source
@@ -50,6 +51,8 @@ def test_names_are_numbered_by_the_models_classes(tmp_path) -> None:
     assert read(tmp_path / "l.csv", classes=("dog", "cat")).values.tolist() == [1, 1, 0]
     (tmp_path / "names.txt").write_text("dog\ncat\nbird\n")
     assert read_classes(tmp_path / "names.txt") == ("dog", "cat", "bird")
+    (tmp_path / "names.txt").write_text("dog\ncat\nbird\n", encoding="utf-8-sig")
+    assert read_classes(tmp_path / "names.txt") == ("dog", "cat", "bird")
     with pytest.raises(ImageError, match="--classes"):
         read(tmp_path / "l.csv", of=3)
     with pytest.raises(ImageError, match="'cat' is none"):
@@ -62,6 +65,11 @@ def test_a_folder_of_classes_tells_labels_and_names(tmp_path) -> None:
         Image.new("RGB", (4, 4)).save(tmp_path / "set" / name)
     labels = read(tmp_path / "set")
     assert labels.values.tolist() == [0, 0, 1] and labels.classes == ("cat", "dog")
+    with pytest.raises(ImageError, match=r"2 different ones, and the model has 3 classes.*--classes"):
+        read(tmp_path / "set", of=3)  # which number has a dog?
+    assert read(tmp_path / "set", classes=("bird", "cat", "dog"), of=3).values.tolist() == [1, 1, 2]
+    (tmp_path / "set" / "cat" / "._1.png").write_bytes(b"of a Mac")
+    assert read(tmp_path / "set").values.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ class Pictures(Remembered):
         return pixels
 
     def name(self, index: int) -> str:
-        return str(self.paths[index].relative_to(self.root))
+        path = self.paths[index]
+        return str(path.relative_to(self.root) if path.is_relative_to(self.root) else path)
 
 
 def as_floats(pixels: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from PIL import Image, UnidentifiedImageError
 from soda_tta.errors import ImageError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+DARK = (
+    "there are images of more than 8 bits with no number above 4,095, which are read as almost black. If their camera "
+    "has 12 bits or fewer, scale them to 16 first."
+)
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".gif"}
+
+
+def named_as_image(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
 def find_image_files(folder: Path) -> list[Path]:
@@ -20,8 +29,7 @@ def find_image_files(folder: Path) -> list[Path]:
 
     Links to folders are not followed, so none can loop.
     """
-    named = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and not path.name.startswith("."))
-    found = sorted(path for path in named if path.is_file())
+    found = sorted(path for path in folder.rglob("*") if named_as_image(path) and path.is_file())
     if not found:
         raise ImageError(f"{folder} holds no image ({', '.join(sorted(SUFFIXES))}).")
     return found
@@ -43,13 +51,21 @@ def read_image(path: Path, size: tuple[int, int] | None = None) -> Array:
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
-    """Grey is repeated, transparency is dropped, 16 bits become 8 by their upper byte."""
+    """Grey is repeated, transparency is dropped, 16 bits become 8 by their upper byte; pixels stay where they lie."""
     if image.mode == "F":
         raise ImageError("it holds floating-point numbers, whose range nobody knows; save it with 8 or 16 bits.")
     if image.mode.startswith("I"):
-        wide = np.asarray(image).astype(np.int64)
-        image = Image.fromarray((np.clip(wide, 0, 65535) >> 8).astype(np.uint8))
+        wide = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
+        if wide.max(initial=0) < 4096:
+            warn_once(DARK)
+        image = Image.fromarray((wide >> 8).astype(np.uint8))
     return image.convert("RGB")
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Python's own "once" forgets whenever somebody changes the filters, as `read_image` does."""
+    warnings.warn(text, stacklevel=3)
 
 
 def cropped(picture: Image.Image, size: tuple[int, int]) -> Image.Image:

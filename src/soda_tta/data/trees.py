@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.data.dataset import Dataset, Pictures
-from soda_tta.data.files import SUFFIXES, find_image_files, read_image
+from soda_tta.data.files import SUFFIXES, find_image_files, named_as_image, read_image
 from soda_tta.errors import ImageError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -44,7 +44,7 @@ def check_link(link: Path) -> None:
 
 
 def is_image(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and path.is_file()
+    return named_as_image(path) and path.is_file()
 
 
 def holds_images(folder: Path) -> bool:
@@ -53,7 +53,7 @@ def holds_images(folder: Path) -> bool:
 
 def images_in(folder: Path) -> list[Path]:
     """The images right below, sorted; a link among them must lead somewhere."""
-    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    found = sorted(path for path in folder.iterdir() if named_as_image(path))
     for path in found:
         if path.is_symlink():
             check_link(path)

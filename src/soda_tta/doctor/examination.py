@@ -149,6 +149,8 @@ class Visit:
             try:
                 look()
             except SodaError as error:  # of the model, or of an image that cannot be read
+                if isinstance(error, ImageError) and self.answers is None:
+                    raise  # nothing was asked yet, and it is not the model's doing
                 self.failed = f"{WHAT[look.__name__]} failed after {self.ledger.total:,} queries: {error}"
                 away = isinstance(error, BoxUnavailable)
                 break
@@ -234,8 +236,9 @@ class Visit:
         if few >= FEWEST:
             assert self.answers is not None
             places = np.sort(np.random.default_rng(self.seed).permutation(len(self.chosen))[:few])
-            shown = self.images[self.chosen[places]]
-            self.findings.append(trial(shown, self.answers[places], self.ask, self.seed))
+            chosen, at_once = self.chosen[places], self.images.at_once
+            pieces = (self.images[chosen[start : start + at_once]] for start in range(0, few, at_once))
+            self.findings.append(trial(pieces, self.answers[places], self.ask, self.seed))
 
     def few(self, looks: int) -> int:
         """How many images to spare for so many looks at each."""

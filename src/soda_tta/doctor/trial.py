@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -67,14 +67,17 @@ def gains(before: Array, after: dict[str, Array], seed: int = 0) -> dict[str, tu
     return found
 
 
-def trial(images: Array, before: Array, ask: Callable[[Array], Array], seed: int = 0) -> Finding:
-    """One query an image for each restoration; `before` are the answers to the images as they are."""
-    after = {name: ask(np.clip(restore(images), 0, 1).astype(np.float32)) for name, restore in RESTORATIONS.items()}
-    found = gains(before, after, seed)
+def trial(pieces: Iterable[Array], before: Array, ask: Callable[[Array], Array], seed: int = 0) -> Finding:
+    """One query an image for each restoration; `before` are the answers to the images of all pieces as they are."""
+    rows: dict[str, list[Array]] = {name: [] for name in RESTORATIONS}
+    for images in pieces:
+        for name, restore in RESTORATIONS.items():
+            rows[name].append(ask(np.clip(restore(images), 0, 1).astype(np.float32)))
+    found = gains(before, {name: np.concatenate(each) for name, each in rows.items()}, seed)
     best = max(found, key=lambda name: found[name][1])
     gain, low = found[best]
     numbers = {
-        "images": len(images),
+        "images": len(before),
         "best": best,
         "gain": gain,
         "low": low,
@@ -85,14 +88,14 @@ def trial(images: Array, before: Array, ask: Callable[[Array], Array], seed: int
         return Finding(
             name="trial",
             state="good",
-            sentence=f"Already {best} raises the mutual information of {len(images)} images by {gain:.2f} nats (at "
+            sentence=f"Already {best} raises the mutual information of {len(before)} images by {gain:.2f} nats (at "
             f"least {low:.2f}, with {1 - LEVEL:.0%} confidence): there is room to gain.",
             numbers=numbers,
         )
     return Finding(
         name="trial",
         state="caution",
-        sentence=f"None of {len(found)} plain restorations is sure to help {len(images)} images (best {best}, "
+        sentence=f"None of {len(found)} plain restorations is sure to help {len(before)} images (best {best}, "
         f"{gain:+.2f} nats of mutual information): if there is room to gain, it needs a search.",
         numbers=numbers,
         remedy="Let the run judge itself on images it did not learn from, and leave the images alone if it says so.",

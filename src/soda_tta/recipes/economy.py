@@ -13,7 +13,7 @@ from soda_tta.box import Box, left_to_spend
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.objectives import information_of_each, mutual_information
-from soda_tta.recipes.procedure import Array, Given, Outcome, Procedure
+from soda_tta.recipes.procedure import Array, Given, Outcome, Procedure, in_order
 from soda_tta.search import Evolution, Pursuit
 from soda_tta.verdict import judge, moved
 
@@ -112,12 +112,8 @@ class Economy(Procedure):
         if not theta.any():
             return Outcome(given.before, reason="No change of the images helped; the model's own answers are kept.")
         held = np.sort(held)
-        box, images = given.asking("judge"), given.images[held]
-        adapted = adaptor(images)
-        after = given.asking("evaluate")(adapted)
-        verdict = judge(
-            before=(given.before[held], box(moved(images))), after=(after, box(moved(adapted))), level=self.level
-        )
+        after, before_aside, after_aside = looks(given, adaptor, held)
+        verdict = judge(before=(given.before[held], before_aside), after=(after, after_aside), level=self.level)
         if not verdict.adopt:
             return Outcome(
                 given.before, verdict=verdict, reason=f"{search.rounds} rounds of search; the verdict is to keep."
@@ -145,6 +141,17 @@ class Economy(Procedure):
         )
 
 
+def looks(given: Given, adaptor: BankAdaptor, held: Array) -> list[Array]:
+    """The model's answers to the adapted images, to the images moved a little, and to the adapted ones moved alike."""
+    evaluate, aside = given.asking("evaluate"), given.asking("judge")
+    rows = []
+    for place in in_order(len(held), given.images.at_once):
+        images = given.images[held[place]]
+        adapted = adaptor(images)
+        rows.append((evaluate(adapted), aside(moved(images)), aside(moved(adapted))))
+    return [np.concatenate(each) for each in zip(*rows, strict=True)]
+
+
 class Search:
     """The search of one run: its images, their restored versions, and every answer that is already paid."""
 
@@ -157,7 +164,9 @@ class Search:
         most = max(sizes.batch, min(MOST_IMAGES, PREPARED_BYTES // (self.image_bytes * (1 + len(MIXED)))))
         self.places = np.sort(free[:most])
         tried = tuple(bool(column.any()) for column in numbers.moves().T[: len(MIXED)])
-        self.prepared = self.adaptor.prepare(given.images[self.places], tried)  # not what is left alone
+        self.tried = tried  # not what is left alone
+        fits = len(self.places) * self.image_bytes * (1 + len(MIXED)) <= PREPARED_BYTES
+        self.prepared = self.adaptor.prepare(given.images[self.places], tried) if fits else None
         self.spent = self.told = self.rounds = 0
         # answers at the current parameters, for the images that have been asked there
         self.at = np.zeros(self.adaptor.parameters.size)
@@ -237,19 +246,28 @@ class Search:
         return self.spent + queries <= self.sizes.probe and (left is None or left - reserve >= queries)
 
     def ask(self, thetas: Array, indices: Array) -> Array:
-        """Answers of each candidate for each image, asked some candidates at a time.
+        """Answers of each candidate for each image."""
+        if self.prepared is not None:
+            answers = self._mixed(self.prepared if len(indices) == len(self.places) else self.prepared[indices], thetas)
+        else:  # large images are restored again for every question, as many as are asked about together
+            some = max(1, ASKED_BYTES // self.image_bytes)
+            parts = []
+            for place in in_order(len(indices), some):
+                images = self.given.images[self.places[indices[place]]]
+                parts.append(self._mixed(self.adaptor.prepare(images, self.tried), thetas))
+            answers = np.concatenate(parts, axis=1)
+        self.spent += len(thetas) * len(indices)
+        return answers
 
-        So a kill loses little, and the images of all candidates need not be in memory together.
-        """
-        prepared = self.prepared if len(indices) == len(self.places) else self.prepared[indices]
+    def _mixed(self, prepared: Array, thetas: Array) -> Array:
+        """Asked some candidates at a time: a kill loses little, and not all need be in memory together."""
         most = min(ASKED_AT_ONCE, ASKED_BYTES // self.image_bytes)
-        some = max(1, most // max(1, len(indices)))
+        some = max(1, most // max(1, len(prepared)))
         answers = []
         for start in range(0, len(thetas), some):
             adapted = self.adaptor.mix(prepared, thetas[start : start + some])
             answers.append(self.box(adapted.reshape(-1, *adapted.shape[2:])))
-        self.spent += len(thetas) * len(indices)
-        return np.concatenate(answers).reshape(len(thetas), len(indices), -1)
+        return np.concatenate(answers).reshape(len(thetas), len(prepared), -1)
 
     def report(self, number: int, length: float, answers: Array) -> None:
         self.rounds += 1

@@ -42,7 +42,7 @@ class ModelAdaptation(Procedure):
         selection, objective = Reliable(tau=self.tau, rho=self.rho)(given.before), Soda(alpha=self.alpha)
         linear = [layer for layer in module.modules() if isinstance(layer, torch.nn.Linear)]
         last = {id(weight) for weight in linear[-1].parameters()} if linear else set()
-        trained = [weight for weight in module.parameters() if id(weight) not in last]
+        trained = [weight.requires_grad_(True) for weight in module.parameters() if id(weight) not in last]
         optimiser = torch.optim.SGD(trained, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
         count = len(given.images)
         for epoch in range(1, self.epochs + 1):

@@ -39,7 +39,7 @@ def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None
     set that `load_dataset` opens. Where files are named they are matched by name, and may be some of them only.
     """
     if isinstance(source, str | os.PathLike):
-        files, given, classes = _from_path(Path(source), str(source), classes)
+        files, given, classes = _from_path(Path(source), str(source), classes, of_the_model)
     else:
         files, given = None, list(np.asarray(source).tolist())
     numbers, classes = _as_numbers(given, classes, of_the_model)
@@ -60,13 +60,13 @@ def read_classes(source: Any) -> tuple[str, ...]:
     if not isinstance(source, str | os.PathLike):
         return tuple(str(name) for name in source)
     try:
-        return tuple(Path(source).read_text(encoding="utf-8").splitlines())
+        return tuple(Path(source).read_text(encoding="utf-8-sig").splitlines())
     except (OSError, UnicodeDecodeError) as error:
         raise ImageError(f"{source} cannot be read as class names, one a line: {error}") from error
 
 
 def _from_path(
-    path: Path, text: str, classes: Sequence[str] | None
+    path: Path, text: str, classes: Sequence[str] | None, of_the_model: int | None
 ) -> tuple[list[str] | None, list[Any], Sequence[str] | None]:
     kind = path.suffix.lower() if path.is_file() else ""
     try:
@@ -76,7 +76,7 @@ def _from_path(
             with np.load(path, allow_pickle=False) as file:
                 return None, file["labels"].tolist(), classes
         if kind == ".txt":
-            return None, path.read_text(encoding="utf-8").splitlines(), classes
+            return None, path.read_text(encoding="utf-8-sig").splitlines(), classes
         if kind == ".csv":
             return (*_from_csv(path), classes)
     except ImageError:
@@ -86,6 +86,8 @@ def _from_path(
     dataset = load_dataset(text, classes=classes)
     if dataset.labels is None:
         raise ImageError(f"{text} has no labels; give class folders, or a .csv, .txt, .npy or .npz file of labels.")
+    if classes is None and dataset.classes is not None:
+        check_all_named(dataset.classes, of_the_model)
     files = [dataset.name(index) for index in range(len(dataset))]
     numbered = all(name == str(index) for index, name in enumerate(files))  # arrays name their images by position
     return None if numbered else files, dataset.labels.tolist(), classes or dataset.classes
@@ -112,17 +114,22 @@ def _as_numbers(
         return numbers, classes
     found = sorted({word for word in words if word})
     if classes is None:
-        if of_the_model is not None and len(found) != of_the_model:
-            raise ImageError(
-                f"the labels are names, {len(found)} different ones, and the model has {of_the_model} classes; "
-                "give the model's class names in its order (--classes FILE, one a line)."
-            )
+        check_all_named(found, of_the_model)
         classes = found
     unknown = [word for word in found if word not in set(classes)]
     if unknown:
         raise ImageError(f"label {unknown[0]!r} is none of the {len(classes)} class names.")
     places = {name: place for place, name in enumerate(classes)}
     return np.array([places[word] if word else UNKNOWN for word in words], np.int64), classes
+
+
+def check_all_named(found: Sequence[str], of_the_model: int | None) -> None:
+    """Names have numbers by their order; that is the model's only if none is missing."""
+    if of_the_model is not None and len(found) != of_the_model:
+        raise ImageError(
+            f"the labels are names, {len(found)} different ones, and the model has {of_the_model} classes; "
+            "give the model's class names in its order (--classes FILE, one a line)."
+        )
 
 
 def _whole_numbers(words: list[str]) -> Array | None:

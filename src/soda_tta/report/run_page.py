@@ -126,9 +126,10 @@ def _curves(account: Account) -> list[Figure]:
     if not account.history:
         return []
     history: list[tuple[str, int, list[Step]]] = [("", account.queries.get("select", 0), account.history)]
-    rivals = account.queries.get("tune", 0) + account.queries.get("probe", 0)
-    rivals -= sum(step.queries for step in account.history)
-    note = f" {rivals:,} more queries went into rivals that were given up." if rivals > 0 else ""
+    note = ""
+    if tuned := account.queries.get("tune", 0):
+        rivals = tuned + account.queries.get("probe", 0) - sum(step.queries for step in account.history)
+        note = f" {rivals:,} more queries went into rivals that were given up."
     loss = "The objective of each step (what is minimised), over the queries spent until then." + note
     information = "Mutual information of each step: high when answers are sure, and classes are given evenly."
     return [
