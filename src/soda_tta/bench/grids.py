@@ -161,11 +161,12 @@ def peers(scale: Scale) -> list[Cell]:
 
 
 def deeper(scale: Scale) -> list[Cell]:
-    """Gaussian noise; on a desk also four times the images in as many steps, and four times the steps."""
+    """Gaussian noise; on a desk also four times the images in as many steps, four times the steps, and both."""
     sizes = [scale]
     if not scale.own_lr:
         sizes.append(replace(scale, images=4 * scale.images, epochs=max(1, round(scale.epochs / 4))))
         sizes.append(replace(scale, epochs=4 * scale.epochs))
+        sizes.append(replace(scale, images=4 * scale.images))
     return [cell for size in sizes for name in ("soda-fo", "soda-r") for cell in ablation(size, name, PAIR[:1])]
 
 
