@@ -84,7 +84,8 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     with_paper = any(paper[name] is not None for name in rows)
     lines = [[*head, f"paper ({experiment.paper})"] if with_paper else head]
     counts = sorted({cell.images for cell, _ in entries})
-    if "deployed" not in rows and len({cell.model for cell, _ in entries}) == 1 and shared:
+    shown = any(name.split(",")[0] == "deployed" for name in rows)
+    if not shown and len({cell.model for cell, _ in entries}) == 1 and shared:
         for count in counts:
             of = [entry for entry in entries if entry[0].images == count]
             start = [number(before(of, [name])) for name in few]
@@ -252,12 +253,21 @@ def starts_text(path: Path) -> str:
     return markdown(lines)
 
 
+def statistics_text(path: Path) -> str:
+    if not path.exists():
+        return NOTHING
+    rows = json.loads(path.read_text())["rows"]
+    lines = [["statistics replaced", *(name.replace("_", " ") for name in rows[0]["accuracy"])]]
+    return markdown([*lines, *([f"{row['share']:.0%}", *map(number, row["accuracy"].values())] for row in rows)])
+
+
 def texts(results: Path = RESULTS) -> dict[str, str]:
     """The text of every marker."""
     found = {
         "gradient-error": gradient_text(results / "gradient_error.json"),
         "random-walk": random_walk_text(results / "random_walk.json"),
         "starts": starts_text(results / "starts.json"),
+        "running-statistics": statistics_text(results / "running_statistics.json"),
         "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),
         "rate-kept-ends": ends_text(Store(results / "rates-kept")),
