@@ -92,7 +92,7 @@ def test_requests_not_yet_sent_are_not_paid_after_a_failure() -> None:
 
     with pytest.raises(BoxError, match="no"):
         Batched(CallableBox(broken), batch=1, workers=2)(numbered(200))
-    assert len(asked) < 100
+    assert len(asked) <= 2  # one for each worker
 
 
 def test_the_size_of_a_request_is_the_boxs_own_unless_stated() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import numpy as np
 
@@ -29,14 +29,27 @@ class Batched(Wrapper):
         pieces = [images[start : start + self.batch] for start in range(0, len(images), self.batch)]
         if len(pieces) < 2:
             return self.box(images)
+        failed: list[BaseException] = []
+
+        def ask(piece: Array) -> Array:
+            if failed:  # whoever fails says so itself: the thread that collects may be late
+                raise CancelledError
+            try:
+                return self.box(piece)
+            except BaseException as error:
+                failed.append(error)
+                raise
+
         try:
             with ThreadPoolExecutor(min(self.workers, len(pieces))) as pool:
-                futures = [pool.submit(self.box, piece) for piece in pieces]
+                futures = [pool.submit(ask, piece) for piece in pieces]
                 try:
                     return np.concatenate([future.result() for future in futures])
-                except BaseException:
+                except BaseException as error:
                     pool.shutdown(wait=False, cancel_futures=True)  # do not pay for requests not yet sent
                     self.box.give_up(True)  # nor for those that would be sent again
+                    if isinstance(error, CancelledError):
+                        raise failed[0] from None
                     raise
         finally:
             self.box.give_up(False)
