@@ -361,7 +361,7 @@ def test_soda_e_stopped_between_rounds_goes_on_without_asking_again(model, tmp_p
     assert same_files(tmp_path / "whole", tmp_path / "run")
 
 
-@pytest.mark.parametrize("budget", [11, 12.5, 14, 16, 18, 24])
+@pytest.mark.parametrize("budget", [12.5, 16])
 def test_soda_e_stopped_while_it_answers_goes_on_with_the_same_adaptor(model, tmp_path, budget, monkeypatch) -> None:
     monkeypatch.setattr("soda_tta.verdict.at_confidence_of", lambda looks, others: looks)
     monkeypatch.setattr("soda_tta.data.images.AT_ONCE_FLOATS", 3 * 64 * 20)  # pieces of 20 images
@@ -389,7 +389,7 @@ BY_PROCEDURE = {"soda-o": STREAMED, "da-pgd": dict(epochs=1), "da-zoo-input": di
 
 @pytest.mark.parametrize("method", BY_PROCEDURE)
 @pytest.mark.parametrize("budget", [8, 14, None])
-@pytest.mark.parametrize("shares", [(0.3,), (0.9,), (0.99,), (0.2, 0.5, 0.9, 0.9), (0.9,) * 12])
+@pytest.mark.parametrize("shares", [(0.9,), (0.2, 0.5, 0.9, 0.9, 0.9, 0.9)])
 def test_a_budget_and_a_model_that_fails_still_come_to_an_end(model, tmp_path, method, budget, shares) -> None:
     images, relay, numbers = faded(), Relay(), BY_PROCEDURE[method]
     relay.target = model
