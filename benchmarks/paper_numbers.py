@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from soda_tta.bench.grids import ORDERED, OWN_PROTOCOL
+from soda_tta.bench.grids import ORDERED, OWN_PROTOCOL, STARTED, STARTS
 from soda_tta.recipes import methods
 from soda_tta.recipes.recipe import LEARNING_RATES
 
@@ -264,6 +264,20 @@ EXPERIMENTS = (
             Claim("for as many steps, more images help SODA-R", BOTH.format("soda-r"), LONG.format("soda-r")),
             Claim("with more steps SODA-R passes SODA-FO", LONG.format("soda-r"), LONG.format("soda-fo")),
             Claim("with more of both SODA-R passes SODA-FO", BOTH.format("soda-r"), BOTH.format("soda-fo")),
+        ),
+        paper="no such experiment",
+    ),
+    Experiment(
+        "start",
+        "Ours: what a random start costs",
+        tuple(row for name in STARTED for row in varied(name, "start", dict.fromkeys(STARTS))),
+        (
+            *(
+                Claim(f"{title} wants to begin with the images as they are", f"{name}, start 0.0", f"{name}, start 1.0")
+                for name, title in zip(STARTED, ("SODA", "SODA-FO", "SODA-R"), strict=True)
+            ),
+            Claim("from there SODA-R beats SODA-FO", "soda-r, start 0.0", "soda-fo, start 0.0"),
+            Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda, start 0.0"),
         ),
         paper="no such experiment",
     ),

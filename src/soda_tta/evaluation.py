@@ -64,7 +64,7 @@ def losses_of_candidates(
         if task.objective.beta:
             share = len(part) / len(indices)
             measured = adapted[:1] if one_norm else adapted
-            norms += [share * perturbation_norm((each - part) / adaptor.DEVIATION) for each in measured]
+            norms += [share * perturbation_norm((each - part) / adaptor.deviation) for each in measured]
         rows = box(adapted.reshape(-1, *part.shape[1:]))
         answers.append(rows.reshape(len(thetas), -1, rows.shape[1]))
     candidates = np.concatenate(answers, axis=1)
@@ -88,7 +88,7 @@ def changes_by_groups(
     before, after = rows[: len(images)], rows[len(images) :]
     slope = task.objective.slope(before, *task.selection.of(indices))
     each = (slope * (np.asarray(after, np.float64) - before)).sum(axis=1)
-    norm = perturbation_norm((base - images) / adaptor.DEVIATION)
+    norm = perturbation_norm((base - images) / adaptor.deviation) if task.objective.beta else 0.0
     return task.loss(before, indices, norm), [float(each[group].sum()) for group in groups]
 
 
@@ -121,7 +121,7 @@ def norm_of(adapted: Tensor, images: Tensor, adaptor: Adaptor) -> Tensor:
     """`perturbation_norm` of tensors."""
     import torch
 
-    norm: Tensor = torch.linalg.matrix_norm((adapted - images) / adaptor.DEVIATION, ord=1).mean()
+    norm: Tensor = torch.linalg.matrix_norm((adapted - images) / adaptor.deviation, ord=1).mean()
     return norm
 
 

@@ -50,7 +50,7 @@ class Training:
                 if not self.recorded and not self._affordable(len(indices)):
                     return
                 yield self._step(number, len(batches), indices, box, purpose)
-            self._end_epoch(len(batches))
+            self._end_epoch()
 
     def _steps_done(self) -> int:
         return sum(step.epoch == self.epoch + 1 for step in self.history)
@@ -115,7 +115,7 @@ class Training:
         """The seed of this step's dropout."""
         return int(np.random.default_rng([self.task.seed, NOISE, self.search.count]).integers(2**31))
 
-    def _end_epoch(self, steps: int) -> None:
+    def _end_epoch(self) -> None:
         self.epoch += 1
         if (loss := self.epoch_loss(self.epoch)) < self.best_loss:
             self.best_loss, self.best_theta = loss, self.search.theta

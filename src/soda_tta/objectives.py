@@ -30,7 +30,7 @@ def entropy(probabilities: Array) -> Array:
 
 
 def mutual_information(probabilities: Array) -> float:
-    """Eq. 8 with its sign turned: entropy of the mean answer minus mean entropy of the answers; to be maximised.
+    """Eq. 8: entropy of the mean answer minus mean entropy of the answers; to be maximised (Eq. 13 turns its sign).
 
     >>> bool(np.isclose(mutual_information(np.eye(4)), np.log(4), atol=1e-3))
     True

@@ -5,8 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soda_tta.adaptors import Adaptor, PaperNetwork
-from soda_tta.adaptors.network import DEVIATION
+from soda_tta.adaptors import DEVIATION, Adaptor, PaperNetwork
 from soda_tta.errors import ImageError, RecipeError, RunError
 
 STRUCTURES = [
@@ -16,6 +15,7 @@ STRUCTURES = [
     PaperNetwork(width=4, blocks=1, pairs=1),
     PaperNetwork(width=4, blocks=3, pairs=2),
     PaperNetwork(width=8, residual=False),
+    PaperNetwork(width=4, blocks=1, deviation=0.267),
 ]
 
 
@@ -70,11 +70,21 @@ def test_every_size_goes_in_and_comes_out_in_range(count: int, height: int, widt
     assert adapted.min() >= 0 and adapted.max() <= 1
 
 
-def test_the_perturbation_is_bounded_by_the_deviation_of_normalised_pixels() -> None:
+@pytest.mark.parametrize("deviation", [DEVIATION, 0.267])
+def test_the_perturbation_is_bounded_by_the_deviation_of_normalised_pixels(deviation: float) -> None:
     images = np.full((1, 3, 8, 8), 0.5, np.float32) + 0.1 * (some_images(1, 8, 8) - 0.5)
-    adaptor = PaperNetwork(width=4).build(seed=0)
+    adaptor = PaperNetwork(width=4, deviation=deviation).build(seed=0)
     adaptor.parameters = 100 * adaptor.parameters
-    assert np.abs(adaptor(images) - images).max() <= DEVIATION + 1e-6
+    assert np.abs(adaptor(images) - images).max() == pytest.approx(deviation, abs=1e-6)
+
+
+def test_start_scales_what_the_network_does_before_it_has_learned() -> None:
+    images = 0.4 + 0.2 * some_images()  # nothing is clipped
+    usual, tenth, none = (PaperNetwork(blocks=1, start=start).build(seed=3)(images) for start in (1.0, 0.1, 0.0))
+    strength = np.arctanh((usual - images) / DEVIATION)
+    np.testing.assert_allclose(np.arctanh((tenth - images) / DEVIATION), 0.1 * strength, atol=1e-5)
+    np.testing.assert_array_equal(none, images)
+    np.testing.assert_array_equal(PaperNetwork(blocks=1).build(seed=3)(images), usual)  # the paper's
 
 
 def test_dropout_is_shared_by_all_candidates_and_off_when_answering() -> None:
@@ -120,7 +130,10 @@ def test_a_file_that_is_not_an_adaptor_is_refused(tmp_path) -> None:
             Adaptor.load(tmp_path / f"{name}.safetensors")
 
 
-@pytest.mark.parametrize("wrong", [{"activation": "gelu"}, {"width": 0}, {"blocks": -1}, {"dropout": 1.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"activation": "gelu"}, {"width": 0}, {"blocks": -1}, {"dropout": 1.0}, {"start": -1.0}, {"deviation": 0.0}],
+)
 def test_impossible_structures_are_refused(wrong) -> None:
     with pytest.raises(RecipeError):
         PaperNetwork(**wrong)

@@ -190,6 +190,7 @@ def test_numbers_of_a_data_set_go_to_every_method_that_has_them() -> None:
     assert online and all(cell.numbers["q"] == 10 for cell in online)
     known = {cell.method: cell.numbers for cell in find_grid("cifar100")}
     assert known["soda"]["q"] == 10 and known["deployed"] == {} and "q" not in known["soda-r"]
+    assert known["soda"]["deviation"] == known["soda-r"]["deviation"] == 0.267 and "deviation" not in known["ma-so"]
     assert all(cell.numbers["tau"] == 0.1 for cell in find_grid("imagenet", "paper") if cell.method == "ma-so")
 
 

@@ -13,7 +13,7 @@ from soda_tta.data import open_images
 from soda_tta.errors import BudgetError, RecipeError
 from soda_tta.evaluation import Task, loss_and_gradient
 from soda_tta.objectives import Soda
-from soda_tta.recipes.input_space import PIXEL, OwnPerturbations, ThroughNetwork, da_pgd, da_zoo_input
+from soda_tta.recipes.input_space import OwnPerturbations, ThroughNetwork, da_pgd, da_zoo_input
 from soda_tta.recipes.procedure import Given
 from soda_tta.reliable import Selection
 from soda_tta.search import SGD
@@ -55,7 +55,7 @@ def test_the_estimate_is_sigma_squared_times_the_gradient_by_normalised_pixels(w
     selection, objective = Selection(np.array([0, 1, 2, 0, 1, 2]), np.array(reliable)), Soda(alpha=1.0)
     method = da_pgd.but(q=8000, mu=0.1, sigma=0.5)  # a wide step: float32 answers leave no noise in the difference
     _, estimate = method.estimate(white, small, objective, (selection.labels, selection.reliable), SEED)
-    truth = PIXEL * true_gradient(white, small, objective, selection)
+    truth = method.deviation * true_gradient(white, small, objective, selection)
     assert cosine(estimate, truth) > 0.95
     assert np.linalg.norm(estimate) == pytest.approx(0.25 * np.linalg.norm(truth), rel=0.1)
 
@@ -64,32 +64,33 @@ def test_pgd_moves_along_the_sign_of_the_true_gradient(white, small) -> None:
     selection, objective = Selection(np.array([0, 1, 2, 0, 1, 2]), np.ones(6, bool)), Soda(alpha=1.0)
     method = da_pgd.but(q=8000, mu=0.1, sigma=0.5)
     _, estimate = method.estimate(white, small, objective, (selection.labels, selection.reliable), SEED)
-    moved = OwnPerturbations(small.copy(), lr=1e-3)
+    moved = OwnPerturbations(small.copy(), step=2e-4)
     moved.move(np.arange(6), estimate)
     change, truth = moved.images - small, true_gradient(white, small, objective, selection)
-    np.testing.assert_allclose(np.abs(change), PIXEL * 1e-3, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(change), 2e-4, rtol=1e-3)
     clear = np.abs(truth) > np.quantile(np.abs(truth), 0.5)
     assert (np.sign(change) == -np.sign(truth))[clear].mean() > 0.98
 
 
 def test_pgd_stays_inside_the_pixel_range() -> None:
-    moved = OwnPerturbations(np.array([0.0, 1.0, 0.5], np.float32).reshape(1, 3, 1, 1), lr=1e-3)
+    moved = OwnPerturbations(np.array([0.0, 1.0, 0.5], np.float32).reshape(1, 3, 1, 1), step=2e-4)
     moved.move(np.array([0]), np.array([1.0, -1.0, 0.0]).reshape(1, 3, 1, 1))
     assert moved.images.ravel().tolist() == [0.0, 1.0, 0.5]
 
 
-def test_zoo_input_carries_the_estimate_back_to_the_true_gradient_of_theta(white, small) -> None:
+@pytest.mark.parametrize("deviation", [0.2, 0.267])
+def test_zoo_input_carries_the_estimate_back_to_the_true_gradient_of_theta(white, small, deviation: float) -> None:
     selection, objective = Selection(np.array([0, 1, 2, 0, 1, 2]), np.array([True, False] * 3)), Soda(alpha=1.0)
     source, indices = open_images(small), np.arange(6)
-    adaptor = PaperNetwork(width=4).build(seed=0)
+    adaptor = PaperNetwork(width=4, deviation=deviation).build(seed=0)
     through = ThroughNetwork(source, adaptor, Descent(adaptor.parameters, SGD()))
     task = Task(source, white, Ledger(), selection, objective, batch=6, seed=0, reserve=0)
     _, truth = loss_and_gradient(task, white, adaptor, adaptor.parameters, indices, noise=0)
 
-    at_images = PIXEL * true_gradient(white, through.adapted(indices), objective, selection)
+    at_images = deviation * true_gradient(white, through.adapted(indices), objective, selection)
     np.testing.assert_allclose(through.gradient(indices, at_images), truth, atol=1e-5)  # no estimate: the chain rule
 
-    method = da_zoo_input.but(q=4000, mu=0.1, sigma=0.5)
+    method = da_zoo_input.but(q=4000, mu=0.1, sigma=0.5, deviation=deviation)
     trust = selection.labels, selection.reliable
     _, estimate = method.estimate(white, through.adapted(indices), objective, trust, SEED)
     assert cosine(through.gradient(indices, estimate), truth) > 0.9

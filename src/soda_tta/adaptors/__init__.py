@@ -1,8 +1,8 @@
 """What may change an image: the paper's networks, the restoration bank, and nothing at all."""
 
-from soda_tta.adaptors.adaptor import Adaptor
+from soda_tta.adaptors.adaptor import DEVIATION, Adaptor
 from soda_tta.adaptors.bank import Bank, BankAdaptor
 from soda_tta.adaptors.identity import Identity
 from soda_tta.adaptors.network import NetworkAdaptor, PaperNetwork
 
-__all__ = ["Adaptor", "Bank", "BankAdaptor", "Identity", "NetworkAdaptor", "PaperNetwork"]
+__all__ = ["DEVIATION", "Adaptor", "Bank", "BankAdaptor", "Identity", "NetworkAdaptor", "PaperNetwork"]

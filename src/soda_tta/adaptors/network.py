@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from soda_tta.adaptors.adaptor import Adaptor, Array
+from soda_tta.adaptors.adaptor import DEVIATION, Adaptor, Array
 from soda_tta.adaptors.fused import cache_sized, fused_perturbations
 from soda_tta.errors import ImageError, RecipeError
 
@@ -20,7 +20,7 @@ ACTIVATIONS = {"hardswish": nn.Hardswish, "relu": nn.ReLU}
 
 # The perturbation is added in normalised pixels; their mean cancels in the instance norm, and only a network whose
 # output is the whole image needs it.
-CENTRE, DEVIATION = 0.5, Adaptor.DEVIATION
+CENTRE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,18 +37,28 @@ class PaperNetwork:
     activation: str = "hardswish"
     dropout: float = 0.0  # inside the residual blocks
     residual: bool = True  # False: the network's output *is* the image (DA-Direct)
+    start: float = 1.0  # of the last random weights; at 0 learning begins with the images as they are
+    deviation: float = DEVIATION  # of the data set's pixels: the most a pixel is changed by
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             raise RecipeError(f"activation {self.activation!r} is unknown; choose {' or '.join(ACTIVATIONS)}.")
         if not (self.width >= 1 and 0 <= self.blocks <= 9 and 0 <= self.pairs <= 4 and 0 <= self.dropout < 1):
             raise RecipeError("a network has width >= 1, 0..9 blocks, 0..4 down/up pairs and dropout in [0, 1).")
+        if self.start < 0:
+            raise RecipeError(f"start={self.start:g} multiplies the last layer's first weights; give 0 or more.")
+        if not 0 < self.deviation <= 1:
+            raise RecipeError(f"deviation={self.deviation:g} is of pixels in [0, 1]: above 0, and at most 1.")
 
     def build(self, seed: int) -> NetworkAdaptor:
         """A network with PyTorch's usual random start, as in the paper."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return NetworkAdaptor(self, Perturbation(self))
+            network = Perturbation(self)
+        with torch.no_grad():
+            for weight in network.layers[-1].parameters():
+                weight.mul_(self.start)
+        return NetworkAdaptor(self, network)
 
 
 class NetworkAdaptor(Adaptor):
@@ -58,6 +68,7 @@ class NetworkAdaptor(Adaptor):
 
     def __init__(self, structure: PaperNetwork, network: Perturbation) -> None:
         self.structure, self.network = structure, network.eval().requires_grad_(False)
+        self.deviation = structure.deviation
         self.shapes = [(name, weight.shape) for name, weight in network.named_parameters()]
         self.parameters = torch.cat([weight.flatten() for weight in network.parameters()]).numpy()
 
@@ -73,9 +84,9 @@ class NetworkAdaptor(Adaptor):
         with torch.inference_mode():
             for place, perturbations in self._perturbations(pixels, flat, noise):
                 if self.structure.residual:
-                    torch.add(pixels[place], perturbations, alpha=DEVIATION, out=perturbations)
+                    torch.add(pixels[place], perturbations, alpha=self.deviation, out=perturbations)
                 else:
-                    perturbations.mul_(DEVIATION).add_(CENTRE)
+                    perturbations.mul_(self.deviation).add_(CENTRE)
                 torch.clamp(perturbations, 0, 1, out=result[:, place])
         return result.numpy()
 
@@ -102,7 +113,7 @@ class NetworkAdaptor(Adaptor):
 
     def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
         perturbation = self._perturb(images, theta, noise, 0)
-        return ((images if self.structure.residual else CENTRE) + DEVIATION * perturbation).clamp(0, 1)
+        return ((images if self.structure.residual else CENTRE) + self.deviation * perturbation).clamp(0, 1)
 
     def unflatten(self, theta: Tensor) -> dict[str, Tensor]:
         """The flat vector as named weights (views, so that gradients reach it)."""
@@ -113,7 +124,7 @@ class NetworkAdaptor(Adaptor):
         return {name: part.view(shape) for (name, shape), part in parts}
 
     def describe(self) -> str:
-        return f"a network of {self.parameters.size:,} weights adds up to {DEVIATION:g} to each pixel value"
+        return f"a network of {self.parameters.size:,} weights adds up to {self.deviation:g} to each pixel value"
 
     def numbers(self) -> dict[str, Any]:
         return asdict(self.structure)
@@ -128,19 +139,19 @@ class NetworkAdaptor(Adaptor):
     def as_module(self) -> nn.Module:
         network = Perturbation(self.structure)
         network.load_state_dict(self.unflatten(torch.from_numpy(self.parameters.copy())))
-        return Adapted(network, self.structure.residual).eval()
+        return Adapted(network, self.structure).eval()
 
 
 class Adapted(nn.Module):
     """The whole adaptor as one module, for export."""
 
-    def __init__(self, network: nn.Module, residual: bool) -> None:
+    def __init__(self, network: nn.Module, structure: PaperNetwork) -> None:
         super().__init__()
-        self.network, self.residual = network, residual
+        self.network, self.residual, self.deviation = network, structure.residual, structure.deviation
 
     def forward(self, images: Tensor) -> Tensor:
         base = images if self.residual else CENTRE
-        adapted: Tensor = base + DEVIATION * self.network(images)
+        adapted: Tensor = base + self.deviation * self.network(images)
         return adapted.clamp(0, 1)
 
 

@@ -21,6 +21,7 @@ SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is sho
 RATED = (*PAIR, "spatter")
 ORDERED = ("deployed", "lame", "bn", "tent", "soda-e")
 COUNTS = (50, 100, 500, 1000, 5000, 10_000)
+STARTED, STARTS = ("soda", "soda-fo", "soda-r"), [1.0, 0.0]
 ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
@@ -223,6 +224,10 @@ GRIDS: dict[str, Grid] = {
         lambda s: [cell for method in ("soda", "soda-r") for cell in ablation(s, method, blocks=[0, 1, 2, 3])],
     ),
     "deeper": ("does soda-r's network want more images or more steps? Beside soda-fo, gaussian noise", deeper),
+    "start": (
+        "soda, soda-fo and soda-r from random networks, as in the paper, and from images as they are",
+        lambda s: [c for name in STARTED for c in ablation(s, name, s.corruptions if s.own_lr else FIVE, start=STARTS)],
+    ),
     "points": (
         "number of test images",
         lambda s: [

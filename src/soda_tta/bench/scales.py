@@ -47,6 +47,8 @@ class Scale:
         }
         if data == "cifar100" and known["epochs"] and "directions" in known:
             changes["q"] = 10  # "for all methods using ZOO"
+        if data == "cifar100" and known["epochs"] and "deviation" in known:
+            changes["deviation"] = 0.267  # perturbations are in pixels normalised as the data set is
         if data == "imagenet" and known["epochs"] and "tau" in known:
             changes["tau"] = 0.1
         if not self.own_lr and (lr := self.rate(method, data)):

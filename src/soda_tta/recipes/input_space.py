@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from soda_tta.adaptors import Adaptor, NetworkAdaptor, PaperNetwork
+from soda_tta.adaptors import DEVIATION, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.evaluation import QUERY_BYTES
@@ -21,7 +21,6 @@ from soda_tta.search import SGD
 from soda_tta.search.descent import Descent
 
 ORDER, DIRECTIONS = 1, 3  # streams of randomness, so that no two draws share a seed
-PIXEL = Adaptor.DEVIATION  # one normalised pixel, in pixels of [0, 1]
 
 
 class Moved(Protocol):
@@ -37,8 +36,9 @@ class Moved(Protocol):
 class InputSpace(Procedure):
     """SODA's objective and numbers; Eq. 1 draws its directions in the space of the adapted images.
 
-    A direction moves all images of a batch at once and one number comes back for it, as in the paper: with thousands
-    of pixels and five directions little of the gradient is seen. Perturbations are in normalised pixels.
+    A direction moves all images of a batch at once and one number comes back for it: with thousands of pixels and five
+    directions little of the gradient is seen. The paper does not say so, nor that each image has a loss of its own.
+    Perturbations are in normalised pixels.
     """
 
     needs: str = "probabilities"
@@ -52,11 +52,12 @@ class InputSpace(Procedure):
     rho: float = 0.9
     alpha: float = 1e-4
     average: bool = False  # as in a Recipe
+    deviation: float = DEVIATION  # one normalised pixel, in pixels of [0, 1]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.directions >= 1 and self.mu > 0 and self.sigma > 0 and self.lr > 0):
-            raise RecipeError(f"{self.name} needs at least one direction (q), and mu, sigma and lr above 0.")
+        if not (self.directions >= 1 and min(self.mu, self.sigma, self.lr, self.deviation) > 0):
+            raise RecipeError(f"{self.name} needs at least one direction (q), and mu, sigma, lr and deviation above 0.")
         Reliable(tau=self.tau, rho=self.rho)  # refuses impossible thresholds before the first query
 
     @abstractmethod
@@ -71,7 +72,7 @@ class InputSpace(Procedure):
         direction = self._directions(images.shape, (given.seed, DIRECTIONS))[0]
 
         def probe(mu: float) -> Array:
-            return np.stack([images, np.clip(images + np.float32(PIXEL * mu) * direction, 0, 1)])
+            return np.stack([images, np.clip(images + np.float32(self.deviation * mu) * direction, 0, 1)])
 
         told = drowned(probe, self.mu, given.deployed)
         return [told] if told else []
@@ -106,7 +107,7 @@ class InputSpace(Procedure):
         for place in places:
             part = images[place]
             shifted = np.clip(
-                part + np.float32(PIXEL * self.mu) * self._directions(part.shape, (*seed, place.start)), 0, 1
+                part + np.float32(self.deviation * self.mu) * self._directions(part.shape, (*seed, place.start)), 0, 1
             )
             rows = box(np.concatenate([part[None], shifted]).reshape(-1, *part.shape[1:]))
             answers.append(rows.reshape(self.directions + 1, len(part), -1))
@@ -129,20 +130,20 @@ class ProjectedDescent(InputSpace):
     summary: str = "No network: every image's own perturbation, moved by sign steps along an estimated gradient."
 
     def start(self, given: Given) -> Moved:
-        return OwnPerturbations(given.images[slice(0, len(given.images))].copy(), self.lr)
+        return OwnPerturbations(given.images[slice(0, len(given.images))].copy(), self.deviation * self.lr)
 
 
 class OwnPerturbations:
     """Every image with its perturbation; all of them are in memory, for all of them are what is learned."""
 
-    def __init__(self, images: Array, lr: float) -> None:
-        self.images, self.lr = images, lr
+    def __init__(self, images: Array, step: float) -> None:
+        self.images, self.step = images, step
 
     def adapted(self, indices: Array) -> Array:
         return self.images[indices]
 
     def move(self, indices: Array, gradient: Array) -> None:
-        step = np.float32(PIXEL * self.lr) * np.sign(gradient).astype(np.float32)
+        step = np.float32(self.step) * np.sign(gradient).astype(np.float32)
         self.images[indices] = np.clip(self.images[indices] - step, 0, 1)
 
 
@@ -162,7 +163,7 @@ class BackPropagatedEstimate(InputSpace):
         self.network()  # refuses an impossible one before the first query
 
     def network(self) -> PaperNetwork:
-        return PaperNetwork(width=self.width, activation=self.activation)
+        return PaperNetwork(width=self.width, activation=self.activation, deviation=self.deviation)
 
     def start(self, given: Given) -> Moved:
         adaptor = self.network().build(given.seed)
@@ -189,7 +190,7 @@ class ThroughNetwork:
 
         theta = torch.tensor(self.search.theta, dtype=torch.float32, requires_grad=True)
         output = self.adaptor.differentiable(torch.from_numpy(self.images[indices]), theta)
-        torch.autograd.backward(output, torch.from_numpy(at_images / PIXEL).to(output.dtype))
+        torch.autograd.backward(output, torch.from_numpy(at_images / self.adaptor.deviation).to(output.dtype))
         assert theta.grad is not None
         result: Array = theta.grad.numpy().astype(np.float64)
         return result

@@ -29,7 +29,7 @@ def weak(images: Tensor, chance: np.random.Generator) -> Tensor:
 
 
 def strong(images: Tensor, chance: np.random.Generator) -> Tensor:
-    """A weak view, then two operations of random kind and strength, then a grey hole."""
+    """A weak view, then two operations of random kind and strength, then a grey hole; BETA's own are AutoAugment's."""
     views = weak(images, chance)
     for _ in range(ROUNDS):
         kinds = chance.integers(0, len(OPERATIONS), len(views))
