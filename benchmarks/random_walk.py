@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from soda_tta.adaptors import DEVIATION
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.measurement import accuracy, cell_images
 from soda_tta.data.corruptions import CORRUPTIONS
@@ -26,7 +27,7 @@ SEED = 0
 
 
 def walked(images, lr: float, steps: int):
-    moved, chance = OwnPerturbations(images.copy(), lr), np.random.default_rng(SEED)
+    moved, chance = OwnPerturbations(images.copy(), step=DEVIATION * lr), np.random.default_rng(SEED)
     everything = np.arange(len(images))
     for _ in range(steps):
         moved.move(everything, chance.integers(0, 2, images.shape, dtype=np.int8) * 2 - 1)

@@ -75,11 +75,11 @@ def cost(schedule: Schedule, rates: int) -> float:
     return total + 1 - reached
 
 
-def ends(store: Store) -> dict[str, dict[float, float]]:
+def ends(store: Store, data: str = "cifar10") -> dict[str, dict[float, float]]:
     """For each method the mean loss at the end of its runs, by rate; only of rates run on every corruption."""
     found: dict[str, dict[float, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for cell, result in store:
-        if isinstance(cell.numbers.get("lr"), float) and (cell.data, cell.seed) == ("cifar10", 0):
+        if isinstance(cell.numbers.get("lr"), float) and (cell.data, cell.seed) == (data, 0):
             found[cell.method][cell.numbers["lr"]][cell.corruption] = end_of(cell, result)
     most = max((len(where) for rates in found.values() for where in rates.values()), default=0)
     return {
@@ -88,8 +88,8 @@ def ends(store: Store) -> dict[str, dict[float, float]]:
     }
 
 
-def ends_text(store: Store) -> str:
-    found = ends(store)
+def ends_text(store: Store, data: str = "cifar10") -> str:
+    found = ends(store, data)
     if not found:
         return NOTHING
     lines = [["lr", *found]]

@@ -271,6 +271,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
         "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),
         "rate-kept-ends": ends_text(Store(results / "rates-kept")),
+        "rate-cifar100-ends": ends_text(Store(results / "rates-cifar100"), "cifar100"),
     }
     for experiment in EXPERIMENTS:
         folder = results / experiment.grid

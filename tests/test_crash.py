@@ -280,6 +280,17 @@ def test_what_stands_where_a_run_should_go_is_named(images, box, tmp_path) -> No
             adapt(images, box, out=tmp_path / out, **FAST)
 
 
+def test_a_run_of_a_version_without_a_number_says_so(images, box, tmp_path) -> None:
+    adapt(images, box, out=tmp_path / "run", **FAST)
+    card = json.loads((tmp_path / "run" / "run.json").read_text())
+    del card["numbers"]["start"], card["numbers"]["deviation"]
+    (tmp_path / "run" / "run.json").write_text(json.dumps(card))
+    with pytest.raises(RunError, match="begun by a version without start, deviation; finish it with that version"):
+        adapt(images, box, out=tmp_path / "run", resume=True, **FAST)
+    with pytest.raises(RunError, match=r"holds another run .numbers: .*epochs"):  # something else differs, too
+        adapt(images, box, out=tmp_path / "run", resume=True, **{**FAST, "epochs": 1 + FAST["epochs"]})
+
+
 def test_stopping_in_the_last_pass_keeps_the_adaptor(box, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("soda_tta.data.images.AT_ONCE_FLOATS", 3 * 64 * 20)  # pieces of 20 images
     many = np.random.default_rng(0).random((60, 3, 8, 8), dtype=np.float32)

@@ -10,9 +10,9 @@ from soda_tta.adaptors import PaperNetwork
 from soda_tta.box import CallableBox, Ledger, Metered, ModuleBox, Quantised
 from soda_tta.data import open_images
 from soda_tta.errors import BoxError
-from soda_tta.evaluation import Task, loss_and_gradient, losses_of_candidates, norm_slope
+from soda_tta.evaluation import Task, changes_by_groups, loss_and_gradient, losses_of_candidates, norm_slope
 from soda_tta.loop import Training
-from soda_tta.objectives import PseudoLabels, Soda
+from soda_tta.objectives import PseudoLabels, Soda, perturbation_norm
 from soda_tta.reliable import Selection
 from soda_tta.search import SGD, MultiPoint, PerImage
 
@@ -94,6 +94,23 @@ def test_the_norm_is_differentiated_and_not_estimated(task, search) -> None:
     np.testing.assert_allclose(training.search.theta, theta - 0.1 * slope)
     (whole,) = losses_of_candidates(task, box, adaptor, theta[None], indices, noise=0)
     assert step.loss == pytest.approx(whole.value)
+
+
+@pytest.mark.parametrize("deviation", [0.2, 0.4])
+def test_the_norm_is_of_normalised_pixels(task, deviation: float) -> None:
+    adaptor, indices = PaperNetwork(width=4, deviation=deviation).build(seed=0), np.arange(19)
+    images, theta = task.images[indices], adaptor.parameters.astype(np.float64)
+    norm = 0.05 * perturbation_norm((adaptor(images) - images) / deviation)
+    weighed, plain = (replace(task, objective=Soda(beta=beta)) for beta in (0.05, 0.0))
+
+    def losses(of: Task) -> list[float]:
+        points = theta[None].repeat(3, axis=0)
+        (asked,) = losses_of_candidates(of, of.box, adaptor, theta[None], indices, noise=0)
+        grouped, _ = changes_by_groups(of, of.box, adaptor, points, indices, noise=0)
+        differentiated, _ = loss_and_gradient(of, of.box, adaptor, theta, indices, noise=0)
+        return [asked.value, grouped.value, differentiated.value]
+
+    np.testing.assert_allclose(np.subtract(losses(weighed), losses(plain)), norm, rtol=1e-4)
 
 
 def test_a_gradient_costs_one_query_an_image(task) -> None:

@@ -50,6 +50,9 @@ def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> None:
         # the same recipe is planned alike, unless another version planned it
         old, new = ({**of, "rungs": of["plan"]["rungs"]} for of in (old, card))
         differs = [name for name in (*IDENTITY, "rungs") if _plain(old.get(name)) != _plain(new[name])]
+        if differs == ["numbers"] and (lacking := _lacking(old["numbers"], new["numbers"])):
+            version = f"{folder} was begun by a version without {', '.join(lacking)}"
+            raise RunError(f"{version}; finish it with that version, or choose another --out.")
         if differs:
             what = "; ".join(f"{name}: {_difference(old.get(name), new[name])}" for name in differs)
             raise RunError(f"{folder} holds another run ({what}); choose another --out.")
@@ -64,6 +67,12 @@ def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> None:
 
 def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
+
+
+def _lacking(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """The numbers that are new since, if nothing else tells the two apart."""
+    same = all(_plain(new[name]) == value for name, value in old.items() if name in new)
+    return [name for name in new if name not in old] if same and old.keys() <= new.keys() else []
 
 
 def _difference(old: Any, new: Any) -> str:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soda_tta.adaptors import DEVIATION, Adaptor, PaperNetwork
+from soda_tta.adaptors.files import write_adaptor_file
 from soda_tta.errors import ImageError, RecipeError, RunError
 
 STRUCTURES = [
@@ -115,6 +116,13 @@ def test_an_adaptor_survives_the_disk_and_onnx(structure: PaperNetwork, tmp_path
     session = onnxruntime.InferenceSession(tmp_path / "a.onnx")
     (answer,) = session.run(None, {"images": images})
     np.testing.assert_allclose(answer, adaptor(images), atol=1e-5)
+
+
+def test_a_file_older_than_start_and_deviation_is_read(tmp_path) -> None:
+    adaptor, images = PaperNetwork(width=4, blocks=1).build(seed=2), some_images()
+    older = {name: value for name, value in adaptor.numbers().items() if name not in ("start", "deviation")}
+    write_adaptor_file(tmp_path / "a.safetensors", "network", older, adaptor.parameters)
+    np.testing.assert_array_equal(Adaptor.load(tmp_path / "a.safetensors")(images), adaptor(images))
 
 
 def test_a_file_that_is_not_an_adaptor_is_refused(tmp_path) -> None:

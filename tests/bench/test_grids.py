@@ -79,6 +79,7 @@ EXPERIMENTS = [
     ("released", "soda", "aligned", {True, False}),
     ("average", "soda", "average", {True, False}),
     ("convergence-300", "soda", "epochs", {300}),
+    ("start", "soda-r", "start", {1.0, 0.0}),
 ]
 
 
@@ -192,6 +193,18 @@ def test_numbers_of_a_data_set_go_to_every_method_that_has_them() -> None:
     assert known["soda"]["q"] == 10 and known["deployed"] == {} and "q" not in known["soda-r"]
     assert known["soda"]["deviation"] == known["soda-r"]["deviation"] == 0.267 and "deviation" not in known["ma-so"]
     assert all(cell.numbers["tau"] == 0.1 for cell in find_grid("imagenet", "paper") if cell.method == "ma-so")
+
+
+def test_the_main_table_has_soda_r_from_both_starts() -> None:
+    starts = [cell.numbers.get("start") for cell in find_grid("cifar10") if cell.method == "soda-r"]
+    assert sorted(starts, key=str) == [0.0] * 19 + [None] * 19
+
+
+def test_office_home_on_a_desk_keeps_lr_times_steps() -> None:
+    for scale, want in (("desk", (15, 2, 0.02)), ("paper", (60, 10, 1e-3))):
+        (cell, *_) = [cell for cell in find_grid("office-home", scale) if cell.method == "soda-office-home"]
+        numbers = {**methods()[cell.method].numbers(), **cell.numbers}
+        assert tuple(numbers[name] for name in ("epochs", "warmup", "lr")) == want
 
 
 def test_both_stages_of_a_distillation_keep_the_papers_share() -> None:

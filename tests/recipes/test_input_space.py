@@ -50,12 +50,18 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
     return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
-@pytest.mark.parametrize("reliable", [[True] * 6, [False] * 6, [True, False] * 3])
-def test_the_estimate_is_sigma_squared_times_the_gradient_by_normalised_pixels(white, small, reliable) -> None:
+@pytest.mark.parametrize(
+    ("reliable", "deviation"), [([True] * 6, 0.2), ([False] * 6, 0.2), ([True, False] * 3, 0.2), ([True] * 6, 0.4)]
+)
+def test_the_estimate_is_sigma_squared_times_the_gradient_by_normalised_pixels(
+    white, small, reliable, deviation: float
+) -> None:
     selection, objective = Selection(np.array([0, 1, 2, 0, 1, 2]), np.array(reliable)), Soda(alpha=1.0)
-    method = da_pgd.but(q=8000, mu=0.1, sigma=0.5)  # a wide step: float32 answers leave no noise in the difference
+    method = da_pgd.but(
+        q=8000, mu=0.1, sigma=0.5, deviation=deviation
+    )  # a wide step: float32 answers leave no noise in the difference
     _, estimate = method.estimate(white, small, objective, (selection.labels, selection.reliable), SEED)
-    truth = method.deviation * true_gradient(white, small, objective, selection)
+    truth = deviation * true_gradient(white, small, objective, selection)
     assert cosine(estimate, truth) > 0.95
     assert np.linalg.norm(estimate) == pytest.approx(0.25 * np.linalg.norm(truth), rel=0.1)
 
@@ -70,6 +76,18 @@ def test_pgd_moves_along_the_sign_of_the_true_gradient(white, small) -> None:
     np.testing.assert_allclose(np.abs(change), 2e-4, rtol=1e-3)
     clear = np.abs(truth) > np.quantile(np.abs(truth), 0.5)
     assert (np.sign(change) == -np.sign(truth))[clear].mean() > 0.98
+
+
+@pytest.mark.parametrize("deviation", [0.2, 0.267])
+def test_steps_and_networks_are_in_pixels_normalised_by_the_deviation(small, deviation: float) -> None:
+    given = Given(open_images(small), None, np.full((6, 3), 1 / 3), Ledger(), 0, lambda step: None)
+    moved = da_pgd.but(deviation=deviation, lr=1e-2).start(given)
+    moved.move(np.arange(6), np.ones_like(small))
+    np.testing.assert_allclose(small - moved.adapted(np.arange(6)), np.minimum(small, deviation * 1e-2), atol=1e-6)
+    assert da_zoo_input.but(deviation=deviation).network().deviation == deviation
+    for method in BOTH:
+        with pytest.raises(RecipeError, match="deviation"):
+            method.but(deviation=0.0)
 
 
 def test_pgd_stays_inside_the_pixel_range() -> None:

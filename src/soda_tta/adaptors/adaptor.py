@@ -14,9 +14,8 @@ from soda_tta.onnx_files import export_onnx
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# The paper measures perturbations in pixels normalised by the deviation of the data set: 0.20 in every channel of
-# CIFAR-10, 0.23 of ImageNet, 0.27 of CIFAR-100. A number of the adaptor's own, and not of what its box was told, keeps
-# the two independent.
+# The paper measures perturbations in pixels normalised by the deviation of the data set: 0.20 (CIFAR-10), 0.23
+# (ImageNet), 0.27 (CIFAR-100). A number of the adaptor's own, and not of what its box was told, keeps both independent.
 DEVIATION = 0.2
 
 
@@ -29,8 +28,6 @@ class Adaptor(ABC):
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Adaptor]]] = {}
     parameters: Array  # float32, shape (d,)
-
-    deviation: float = DEVIATION  # one normalised pixel, in pixels of [0, 1]
 
     def __init_subclass__(cls) -> None:
         Adaptor.kinds[cls.kind] = cls
@@ -62,6 +59,11 @@ class Adaptor(ABC):
     @abstractmethod
     def as_module(self) -> Any:
         """A PyTorch module that does the same to a batch of images."""
+
+    @property
+    def deviation(self) -> float:
+        """One normalised pixel, in pixels of [0, 1]."""
+        return DEVIATION
 
     @property
     def units(self) -> Array:

@@ -37,8 +37,8 @@ class PaperNetwork:
     activation: str = "hardswish"
     dropout: float = 0.0  # inside the residual blocks
     residual: bool = True  # False: the network's output *is* the image (DA-Direct)
-    start: float = 1.0  # of the last random weights; at 0 learning begins with the images as they are
-    deviation: float = DEVIATION  # of the data set's pixels: the most a pixel is changed by
+    start: float = 1.0  # of the last random weights; at 0 learning begins with the images as they are (else: grey)
+    deviation: float = DEVIATION  # of the data set's pixels: how far a pixel may be moved from there
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
@@ -51,7 +51,7 @@ class PaperNetwork:
             raise RecipeError(f"deviation={self.deviation:g} is of pixels in [0, 1]: above 0, and at most 1.")
 
     def build(self, seed: int) -> NetworkAdaptor:
-        """A network with PyTorch's usual random start, as in the paper."""
+        """A network with PyTorch's usual random start, as in the paper, its last layer times `start`."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = Perturbation(self)
@@ -62,15 +62,18 @@ class PaperNetwork:
 
 
 class NetworkAdaptor(Adaptor):
-    """Changes each image by a small network: `clip(image + 0.2 * tanh(network(image)))`."""
+    """Changes each image by a small network: `clip(image + deviation * tanh(network(image)))`."""
 
     kind = "network"
 
     def __init__(self, structure: PaperNetwork, network: Perturbation) -> None:
         self.structure, self.network = structure, network.eval().requires_grad_(False)
-        self.deviation = structure.deviation
         self.shapes = [(name, weight.shape) for name, weight in network.named_parameters()]
         self.parameters = torch.cat([weight.flatten() for weight in network.parameters()]).numpy()
+
+    @property
+    def deviation(self) -> float:
+        return self.structure.deviation
 
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
         smallest = 2 * 2**self.structure.pairs  # reflection and instance norm need two pixels at the lowest level

@@ -21,7 +21,7 @@ SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is sho
 RATED = (*PAIR, "spatter")
 ORDERED = ("deployed", "lame", "bn", "tent", "soda-e")
 COUNTS = (50, 100, 500, 1000, 5000, 10_000)
-STARTED, STARTS = ("soda", "soda-fo", "soda-r"), [1.0, 0.0]
+STARTED, STARTS = ("soda", "soda-fo", "soda-r"), (1.0, 0.0)
 ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
@@ -136,6 +136,11 @@ def kept_rates(scale: Scale) -> list[Cell]:
     return [cell for name, some in others.items() for cell in ablation(scale, name, PAIR[:1], lr=some)]
 
 
+def other_rates(scale: Scale) -> list[Cell]:
+    """soda on CIFAR-100, where a desk takes the rate of CIFAR-10, at that and at a smaller one."""
+    return ablation(replace(scale, sets=("cifar100",)), "soda", RATED, lr=[RATES["soda"], 0.01])
+
+
 def optimisers(scale: Scale) -> list[Cell]:
     """A rate of one says nothing of the other's: on a desk each has its own, chosen without labels or the method's."""
     own: dict[str, Any] = {} if scale.own_lr else {"lr": ["auto"]}
@@ -224,6 +229,10 @@ GRIDS: dict[str, Grid] = {
     "yardstick": ("soda at the paper's 900 queries an image, 1,000 images", yardstick),
     "rates": ("soda, soda-fo, soda-o and da-zoo-input at the rates that lr=auto chooses from", rates),
     "rates-kept": ("soda-r and ma-so, which keep the paper's rate, at others, gaussian noise", kept_rates),
+    "rates-cifar100": (
+        "soda on CIFAR-100 at the rate of CIFAR-10, which a desk has there, and at a smaller",
+        other_rates,
+    ),
     "full-scale": (
         "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
         lambda s: [Cell(method="soda", images=10_000, curve=15)],

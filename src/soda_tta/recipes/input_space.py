@@ -56,8 +56,10 @@ class InputSpace(Procedure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.directions >= 1 and min(self.mu, self.sigma, self.lr, self.deviation) > 0):
-            raise RecipeError(f"{self.name} needs at least one direction (q), and mu, sigma, lr and deviation above 0.")
+        if not (self.directions >= 1 and min(self.mu, self.sigma, self.lr) > 0 and 0 < self.deviation <= 1):
+            raise RecipeError(
+                f"{self.name} needs at least one direction (q), mu, sigma and lr above 0, and a deviation in (0, 1]."
+            )
         Reliable(tau=self.tau, rho=self.rho)  # refuses impossible thresholds before the first query
 
     @abstractmethod
@@ -130,13 +132,13 @@ class ProjectedDescent(InputSpace):
     summary: str = "No network: every image's own perturbation, moved by sign steps along an estimated gradient."
 
     def start(self, given: Given) -> Moved:
-        return OwnPerturbations(given.images[slice(0, len(given.images))].copy(), self.deviation * self.lr)
+        return OwnPerturbations(given.images[slice(0, len(given.images))].copy(), step=self.deviation * self.lr)
 
 
 class OwnPerturbations:
     """Every image with its perturbation; all of them are in memory, for all of them are what is learned."""
 
-    def __init__(self, images: Array, step: float) -> None:
+    def __init__(self, images: Array, *, step: float) -> None:
         self.images, self.step = images, step
 
     def adapted(self, indices: Array) -> Array:

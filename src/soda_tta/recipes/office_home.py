@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.adaptors import NetworkAdaptor, PaperNetwork
+from soda_tta.adaptors import DEVIATION, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
@@ -67,6 +67,8 @@ class OfficeHome(Procedure):
     blocks: int = 0
     pairs: int = 0
     activation: str = "hardswish"
+    start: float = 1.0
+    deviation: float = DEVIATION
     average: bool = False
 
     def __post_init__(self) -> None:
@@ -76,7 +78,8 @@ class OfficeHome(Procedure):
         self.network(), self.search(), SGD(lr=self.lr), Reliable(tau=self.tau, rho=self.rho)  # refuse the impossible
 
     def network(self) -> PaperNetwork:
-        return PaperNetwork(width=self.width, blocks=self.blocks, pairs=self.pairs, activation=self.activation)
+        parts = ("width", "blocks", "pairs", "activation", "start", "deviation")
+        return PaperNetwork(**{part: getattr(self, part) for part in parts})
 
     def search(self) -> MultiPoint | Backprop:
         if self.needs == "gradients":
