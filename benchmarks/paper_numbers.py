@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from soda_tta.bench.grids import ORDERED, OWN_PROTOCOL, STARTED, STARTS
+from soda_tta.bench.experiments import ORDERED, OWN_PROTOCOL, STARTED, STARTS
 from soda_tta.recipes import methods
 from soda_tta.recipes.recipe import LEARNING_RATES
 

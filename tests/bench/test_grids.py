@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from soda_tta.bench import GRIDS, SCALES, Cell, find_grid
-from soda_tta.bench.grids import OWN_PROTOCOL
+from soda_tta.bench.experiments import OWN_PROTOCOL
 from soda_tta.bench.measurement import chosen_images
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import methods
