@@ -37,7 +37,7 @@ class PaperNetwork:
     activation: str = "hardswish"
     dropout: float = 0.0  # inside the residual blocks
     residual: bool = True  # False: the network's output *is* the image (DA-Direct)
-    start: float = 1.0  # of the last random weights; at 0 learning begins with the images as they are (else: grey)
+    start: float = 1.0  # times the last random weights: at 0 learning begins with the images (not residual: with grey)
     deviation: float = DEVIATION  # of the data set's pixels: how far a pixel may be moved from there
 
     def __post_init__(self) -> None:
