@@ -40,6 +40,18 @@ def test_the_module_is_asked_in_evaluation_mode_even_if_someone_trained_it_meanw
     assert torch.equal(module[1].running_mean, statistics)
 
 
+def test_large_images_are_shown_a_few_at_a_time_unless_told_otherwise(module: nn.Module, monkeypatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    shown: list[int] = []
+    module.register_forward_hook(lambda _, given, __: shown.append(len(given[0])))
+    for pixels, told, want in ((32, None, [32, 8]), (224, None, [2, 2, 1]), (224, 5, [5])):
+        images = np.random.default_rng(0).random((sum(want), 3, pixels, pixels), np.float32)
+        shown.clear()
+        answers = ModuleBox(module, logits=True, batch=told)(images)
+        assert shown == want
+        np.testing.assert_allclose(answers, ModuleBox(module, logits=True, batch=40)(images), atol=1e-6)
+
+
 def test_asking_leaves_no_gradients_behind(module: nn.Module, images: np.ndarray) -> None:
     modes = []
     module.register_forward_hook(lambda *_: modes.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled())))

@@ -5,17 +5,26 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+import numpy as np
+
 from soda_tta.box.box import Box
 from soda_tta.box.input import Array, Input
 from soda_tta.errors import BoxError
 
+FLOATS = 3 * 2**15  # 32 images of 32 px, 2 of 224 px: what lies between the layers stays in memory that is at hand
+
 
 class ModuleBox(Box):
-    """Ask a PyTorch module in evaluation mode, without gradients. `.module` is there for white-box methods."""
+    """Ask a PyTorch module in evaluation mode, without gradients. `.module` is there for white-box methods.
 
-    def __init__(self, module: Any, *, input: Input | None = None, logits: bool = False, batch: int = 32) -> None:
-        # 32 images of a small network still live in the cache; larger chunks run a third slower
-        self._module, self.input, self.logits, self.batch = module.eval(), input or Input(), logits, batch
+    `batch`: images a call of the module; without it, as many as make up `FLOATS`, and at least one a thread.
+    """
+
+    def __init__(
+        self, module: Any, *, input: Input | None = None, logits: bool = False, batch: int | None = None
+    ) -> None:
+        self._module, self.input, self.logits = module.eval(), input or Input(), logits
+        self.batch, self.told = batch or 32, batch
 
     @property
     def module(self) -> Any:
@@ -26,10 +35,18 @@ class ModuleBox(Box):
 
         self._module.eval()  # a white-box method may have left it in training mode
         with torch.inference_mode():
-            try:
-                output = self._module(torch.from_numpy(self.input.prepare(images)))
-            except Exception as error:
-                raise BoxError(f"the module raised {type(error).__name__}: {error}") from error
+            prepared = torch.from_numpy(self.input.prepare(images))
+            fitting = max(2, torch.get_num_threads(), FLOATS // prepared[0].numel())
+            pieces = torch.split(prepared, self.told or fitting)
+            return np.concatenate([self._ask(piece) for piece in pieces])
+
+    def _ask(self, images: Any) -> Array:
+        import torch
+
+        try:
+            output = self._module(images)
+        except Exception as error:
+            raise BoxError(f"the module raised {type(error).__name__}: {error}") from error
         if not isinstance(output, torch.Tensor):
             raise BoxError(f"the module returned {type(output).__name__}; wrap it so that it returns one tensor.")
         return output.float().numpy()
