@@ -137,9 +137,11 @@ def test_stop_keeps_the_best_adaptor_and_resume_goes_on(images, box, tmp_path) -
     stopped = adapt(images, box, out=tmp_path / "run", stop=lambda: next(steps) == 9, **FAST)
     assert stopped.stopped == "interrupted" and stopped.after is None and len(stopped.history) == 10
     assert Run.load(tmp_path / "run").stopped == "interrupted"
+    (tmp_path / "run" / "working" / "seconds.txt").write_text("1000.5")
     resumed = adapt(images, box, out=tmp_path / "run", resume=True, **FAST)
     np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
     assert same_files(tmp_path / "whole", tmp_path / "run")
+    assert resumed.seconds > 1000.5 > whole.seconds  # of both processes
 
 
 def test_resuming_a_finished_run_asks_nothing(images, model, tmp_path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from soda_tta._version import __version__
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.answering import Stopped, answer_all
 from soda_tta.box import Box, Ledger, Metered, Transcript, load_box
+from soda_tta.clock import Clock
 from soda_tta.data import Images, open_images
 from soda_tta.errors import BoxError, RecipeError
 from soda_tta.evaluation import Task
@@ -53,13 +53,13 @@ def adapt(
     `resume=True` after a kill. `stop` is asked after every step; `listener` receives events; `command` is what a user
     typed, for the report to repeat.
     """
-    began = time.perf_counter()
+    clock = Clock()
     source, deployed = open_images(images), load_box(box)
     recipe = find_method(method).but(**numbers)
     plan = plan_run(recipe, len(source), budget)
     check_call(recipe, source, deployed, seed)
     notices: list[str] = []
-    tell = _teller(listener, notices)
+    tell = _teller(listener, notices, clock)
     card = protocol_card(recipe, plan, source, deployed, budget, seed)
     if command is not None:
         card["command"] = command
@@ -70,6 +70,7 @@ def adapt(
             return finished
         if folder:
             (folder / WORKING).mkdir(exist_ok=True)
+            clock.keep(folder / WORKING / "seconds.txt")
         # what is lost in a kill was paid to somebody else, but for passes through a model of our own
         book = folder / WORKING / "ledger.txt" if folder and recipe.needs == "probabilities" else None
         ledger = Ledger(plan.limit, book)
@@ -146,7 +147,7 @@ def adapt(
             reason=reason or _reason(stopped, plan, recipe, history),
             card=card,
             names=[source.name(index) for index in range(len(source))],
-            seconds=time.perf_counter() - began,
+            seconds=clock.seconds,
             notices=notices,
             verdict=verdict,
         )
@@ -238,8 +239,9 @@ def protocol_card(
     }
 
 
-def _teller(listener: Listener | None, notices: list[str]) -> Listener:
+def _teller(listener: Listener | None, notices: list[str], clock: Clock) -> Listener:
     def tell(event: Event) -> None:
+        clock.tick()
         if isinstance(event, Notice):
             notices.append(event.text)
             if listener is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -30,7 +29,7 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     images = cell_images(cell)
     assert images.labels is not None
     check_fit(cell, images, images.labels)
-    began, again = time.perf_counter(), []
+    again: list[str] = []
     try:
         run, curve = start_cell(cell, images, working)
     except PlaceError:
@@ -53,8 +52,12 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         "stopped": run.stopped,
         "does": run.adaptor.describe(),
         "verdict": None if run.verdict is None else run.verdict.facts(),
-        "seconds": round(time.perf_counter() - began, 2),
-        "notices": [*(f"a half-done cell was begun again: {reason}" for reason in again), *run.notices],
+        "seconds": round(run.seconds, 2),
+        "notices": [
+            *(f"a half-done cell was begun again: {reason}" for reason in again),
+            *([run.reason] if run.stopped == "budget" else []),
+            *run.notices,
+        ],
         "losses": losses(run.history),
         "curve": curve.points,
         "card": run.card,

@@ -1,0 +1,33 @@
+"""How long a run takes, over all the processes it takes."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+EVERY = 1.0  # seconds: a kill loses no more
+
+
+class Clock:
+    """Seconds since it was made; once kept in a file, together with those of earlier processes."""
+
+    def __init__(self) -> None:
+        self.began, self.before, self.noted = time.perf_counter(), 0.0, 0.0
+        self.path: Path | None = None
+
+    def keep(self, path: Path) -> None:
+        """Go on from what the file says, and note the time there from now on."""
+        self.path = path
+        with suppress(OSError, ValueError):  # not there, or torn by a kill
+            self.before = float(path.read_text())
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.began
+
+    def tick(self) -> None:
+        if self.path and self.seconds - self.noted >= EVERY:
+            self.noted = self.seconds
+            with suppress(OSError):  # a disk that is full is told of by what matters more
+                self.path.write_text(f"{self.seconds:.3f}")

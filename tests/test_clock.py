@@ -1,0 +1,27 @@
+"""The time of a run that several processes took."""
+
+from soda_tta import clock
+from soda_tta.clock import Clock
+
+
+def test_a_second_process_goes_on_from_what_the_first_has_noted(tmp_path, monkeypatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
+    first = Clock()
+    first.keep(tmp_path / "seconds.txt")
+    now[0] += 7
+    first.tick()
+    now[0] += 0.5
+    first.tick()  # so soon again: not noted
+    second = Clock()
+    second.keep(tmp_path / "seconds.txt")
+    now[0] += 2
+    assert second.seconds == 9 and first.seconds == 9.5
+
+
+def test_a_clock_without_a_file_or_with_a_torn_one_begins_at_nothing(tmp_path) -> None:
+    (tmp_path / "seconds.txt").write_text("")
+    torn, free = Clock(), Clock()
+    torn.keep(tmp_path / "seconds.txt")
+    free.tick()
+    assert 0 <= torn.seconds < 60 and 0 <= free.seconds < 60
