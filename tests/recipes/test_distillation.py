@@ -318,6 +318,13 @@ def test_one_look_and_no_other_query_in_a_run_that_follows_its_seed(method) -> N
 
 
 @BOTH
+def test_a_function_that_does_not_take_the_number_of_classes_is_told(method) -> None:
+    images, _ = coloured(20)
+    with pytest.raises(RecipeError, match=r"called with the number of classes, 4, .* raised TypeError"):
+        adapt(images, ModuleBox(tiny()), small(method, module=lambda: tiny()))
+
+
+@BOTH
 def test_the_deployed_model_is_not_touched_even_as_its_own_target(method) -> None:
     images, _ = coloured(20)
     deployed = tiny()

@@ -50,6 +50,12 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
     return float(first @ second / np.linalg.norm(first) / np.linalg.norm(second))
 
 
+def test_the_network_it_has_learned_is_kept(white, small) -> None:
+    run = adapt(small, white, da_zoo_input, epochs=3, width=4, lr=0.1)
+    np.testing.assert_allclose(white(run.adaptor(small)), run.probabilities, atol=1e-5)
+    assert run.ledger.queries["evaluate"] == len(small)
+
+
 @pytest.mark.parametrize(
     ("reliable", "deviation"), [([True] * 6, 0.2), ([False] * 6, 0.2), ([True, False] * 3, 0.2), ([True] * 6, 0.4)]
 )
@@ -154,7 +160,7 @@ def test_large_images_go_in_pieces(method, box, images, monkeypatch) -> None:
 def test_pgd_lowers_its_loss_on_a_model_it_can_follow(white, small) -> None:
     steps = []
     given = Given(open_images(small), white, white(small), Ledger(), 0, steps.append)
-    da_pgd.but(epochs=15, q=200, mu=0.1, lr=0.1, tau=0.0, rho=0.0, alpha=1.0).answer(given)
+    da_pgd.but(epochs=15, q=200, mu=0.1, lr=0.1, tau=0.0, rho=0.0, alpha=1.0).adapt(given)
     assert steps[-1].loss < steps[0].loss - 0.01
 
 

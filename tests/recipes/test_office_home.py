@@ -99,3 +99,13 @@ def test_impossible_numbers_are_refused() -> None:
     for wrong in ({"memory": 2.0}, {"temperature": 0.0}, {"mixing": 0.0}, {"warmup": -1}, {"lr": 0.0}, {"tau": 2.0}):
         with pytest.raises(RecipeError):
             soda_office_home.but(**wrong)
+
+
+@pytest.mark.parametrize("method", [soda_office_home, soda_r_office_home])
+def test_what_it_has_learned_changes_other_images_alike(method, images) -> None:
+    torch.manual_seed(0)
+    layers = (torch.nn.Flatten(), torch.nn.Linear(images[0].size, 3))
+    box = ModuleBox(torch.nn.Sequential(*layers), logits=True)
+    run = adapt(images, box, method, **SMALL)
+    np.testing.assert_allclose(box(run.adaptor(images)), run.probabilities, atol=1e-5)
+    assert not np.array_equal(run.probabilities, run.before)

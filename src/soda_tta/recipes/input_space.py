@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from soda_tta.adaptors import DEVIATION, NetworkAdaptor, PaperNetwork
+from soda_tta.adaptors import DEVIATION, Adaptor, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.evaluation import QUERY_BYTES
 from soda_tta.events import Step
 from soda_tta.objectives import Loss, Soda
-from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
+from soda_tta.recipes.procedure import Array, Given, Outcome, Procedure, in_order
 from soda_tta.reliable import Reliable
 from soda_tta.rounding import LOOKED_AT, drowned
 from soda_tta.search import SGD
@@ -30,6 +30,9 @@ class Moved(Protocol):
 
     def move(self, indices: Array, gradient: Array) -> None:
         """Step against a gradient by normalised pixels at the images last adapted."""
+
+    def learned(self) -> Adaptor | None:
+        """What would change other images alike; None if each has a perturbation of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ class InputSpace(Procedure):
         told = drowned(probe, self.mu, given.deployed)
         return [told] if told else []
 
-    def answer(self, given: Given) -> Array:
+    def adapt(self, given: Given) -> Outcome:
         count, moved = len(given.images), self.start(given)
         selection, objective = Reliable(tau=self.tau, rho=self.rho)(given.before), Soda(alpha=self.alpha)
         box, steps = given.asking("probe"), 0
@@ -94,8 +97,11 @@ class InputSpace(Procedure):
                 values, queries = tuple(loss.value for loss in losses), len(losses) * len(indices)
                 parts = losses[0].mutual_information, losses[0].cross_entropy
                 given.tell(Step(epoch, number, len(batches), self.lr, "probe", queries, values, *parts))
+        if (adaptor := moved.learned()) is not None:
+            return Outcome(None, adaptor)
         final = given.asking("evaluate")
-        return np.concatenate([final(moved.adapted(np.arange(count)[place])) for place in in_order(count, 512)])
+        places = in_order(count, 512)
+        return Outcome(np.concatenate([final(moved.adapted(np.arange(count)[place])) for place in places]))
 
     def estimate(
         self, box: Box, images: Array, objective: Soda, trust: tuple[Array, Array], seed: tuple[int, ...]
@@ -148,6 +154,9 @@ class OwnPerturbations:
         step = np.float32(self.step) * np.sign(gradient).astype(np.float32)
         self.images[indices] = np.clip(self.images[indices] - step, 0, 1)
 
+    def learned(self) -> None:
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class BackPropagatedEstimate(InputSpace):
@@ -185,6 +194,10 @@ class ThroughNetwork:
 
     def move(self, indices: Array, gradient: Array) -> None:
         self.search.move(self.gradient(indices, gradient))
+
+    def learned(self) -> Adaptor:
+        self.adaptor.parameters = self.search.theta.astype(np.float32)
+        return self.adaptor
 
     def gradient(self, indices: Array, at_images: Array) -> Array:
         """The gradient by theta of a loss whose gradient by the adapted images, in normalised pixels, is given."""

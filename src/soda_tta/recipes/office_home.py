@@ -16,7 +16,7 @@ from soda_tta.box import Box
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.objectives import LOG_EPSILON, Loss, mutual_information, mutual_information_slope
-from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
+from soda_tta.recipes.procedure import Array, Given, Outcome, Procedure, in_order
 from soda_tta.reliable import Reliable
 from soda_tta.rounding import LOOKED_AT, drowned_probes
 from soda_tta.search import SGD, Backprop, BackpropSearch, MultiPoint, MultiPointSearch
@@ -95,7 +95,7 @@ class OfficeHome(Procedure):
         told = drowned_probes(self.search(), adaptor, images, given.deployed, given.seed)
         return [told] if told else []
 
-    def answer(self, given: Given) -> Array:
+    def adapt(self, given: Given) -> Outcome:
         adaptor, beliefs, count = self.network().build(given.seed), given.before, len(given.images)
         step = SGD(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
         search = self.search().start(adaptor.parameters, step, given.seed)
@@ -111,7 +111,8 @@ class OfficeHome(Procedure):
                 parts = tuple(loss.value for loss in losses), losses[0].mutual_information, losses[0].cross_entropy
                 spent = len(losses) * len(indices)
                 given.tell(Step(epoch, number, len(batches), self.lr, "probe", spent, *parts))
-        return self.look(given, adaptor, search.theta, given.asking("evaluate"))
+        adaptor.parameters = search.theta.astype(np.float32)
+        return Outcome(None, adaptor)
 
     def look(self, given: Given, adaptor: NetworkAdaptor, theta: Array, box: Box) -> Array:
         """The model's answers to every adapted image."""

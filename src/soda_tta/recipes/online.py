@@ -9,7 +9,7 @@ import numpy as np
 
 from soda_tta.errors import RecipeError
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
-from soda_tta.recipes.recipe import Recipe, convert
+from soda_tta.recipes.recipe import ALIASES, OTHERS, Recipe, convert
 from soda_tta.recipes.soda import soda
 from soda_tta.reliable import Queue
 from soda_tta.rounding import LOOKED_AT, drowned_probes
@@ -49,9 +49,11 @@ class Online(Procedure):
     def but(self, **numbers: Any) -> Online:
         """The same with other numbers: arrival, queue, and those of the recipe."""
         own = {name: convert(name, numbers.pop(name), getattr(self, name)) for name in OWN if name in numbers}
-        if absent := sorted(set(numbers) & set(REPLACED)):
-            raise RecipeError(f"{self.name} has no number {absent[0]!r}; it has {', '.join(self.numbers())}.")
-        recipe = self.recipe.but(**numbers)
+        recipe = self.recipe.but(**{part: numbers.pop(part) for part in (*OTHERS, "step") if part in numbers})
+        known = [name for name in (*OWN, *recipe.numbers()) if name not in REPLACED]
+        if absent := [name for name in numbers if ALIASES.get(name, name) not in known]:
+            raise RecipeError(f"{self.name} has no number {absent[0]!r}; it has {', '.join(known)} (q is directions).")
+        recipe = recipe.but(**numbers)
         return replace(self, recipe=recipe, epochs=recipe.epochs, batch=recipe.batch, **own)
 
     def numbers(self) -> dict[str, Any]:

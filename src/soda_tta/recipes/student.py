@@ -115,7 +115,13 @@ def target_module(how: Distillation, classes: int) -> nn.Module:
         # channels last runs a fifth faster on a CPU; a module given may depend on its own layout
         built: nn.Module = cifar_resnet(BLOCKS[how.target], classes)
         return built.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-    module = how.module if isinstance(how.module, nn.Module) else how.module(classes)
+    try:
+        module = how.module if isinstance(how.module, nn.Module) else how.module(classes)
+    except Exception as error:
+        raise RecipeError(
+            f"module is called with the number of classes, {classes}, to make a torch module, and raised "
+            f"{type(error).__name__}: {error}"
+        ) from error
     if not isinstance(module, nn.Module):
         raise RecipeError(f"module made {type(module).__name__}; give a torch module, or a function of the classes.")
     return copy.deepcopy(module)
