@@ -197,6 +197,16 @@ def test_images_are_called_by_their_files_or_their_numbers(tmp_path: Path) -> No
     assert open_images(PIXELS).name(4) == "4"
 
 
+def test_only_places_are_an_index_and_the_whole_is_an_array() -> None:
+    images = open_images(np.arange(4 * 12, dtype=np.uint8).reshape(4, 2, 2, 3))
+    np.testing.assert_array_equal(images[[2, 0]], images[:][[2, 0]])
+    np.testing.assert_array_equal(np.asarray(images), images[:])
+    assert images[[]].shape == (0, 3, 2, 2) and images[np.array([True, False, False, True])].shape == (2, 3, 2, 2)
+    for index in (0, (Ellipsis, slice(None, None, -1)), (0, 1), np.zeros((2, 2), int)):
+        with pytest.raises(ImageError, match="by a slice or a list of places"):
+            images[index]  # type: ignore[index]
+
+
 @given(place=st.tuples(*(st.integers(0, extent - 1) for extent in PIXELS.shape)))
 @settings(max_examples=20, deadline=None)
 def test_one_pixel_changes_the_fingerprint(place: tuple[int, ...]) -> None:

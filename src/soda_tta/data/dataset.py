@@ -38,7 +38,7 @@ class Dataset(Images):
     def __len__(self) -> int:
         return len(self.images)
 
-    def __getitem__(self, indices: Array | slice) -> Array:
+    def take(self, indices: Array | slice) -> Array:
         return self.images[indices]
 
     def name(self, index: int) -> str:
@@ -72,7 +72,7 @@ class Chosen(Images):
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __getitem__(self, indices: Array | slice) -> Array:
+    def take(self, indices: Array | slice) -> Array:
         return self.images[self.positions[indices]]
 
     def name(self, index: int) -> str:
@@ -95,7 +95,7 @@ class Remembered(Images):
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, indices: Array | slice) -> Array:
+    def take(self, indices: Array | slice) -> Array:
         return as_floats(self._bytes(np.arange(self.count)[indices]))
 
     def _bytes(self, positions: Array) -> Array:

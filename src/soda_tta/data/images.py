@@ -21,7 +21,10 @@ AT_ONCE_FLOATS = 2**22  # a piece of a set that is walked through: 16 MB, 1,365 
 
 
 class Images(ABC):
-    """A set of images of one size: `len(images)`, `images[indices] -> float32 (n, 3, height, width)`."""
+    """A set of images of one size: `len(images)`, `images[indices] -> float32 (n, 3, height, width)`.
+
+    Not an array, because it need not fit in memory: `images[:]` is one, of all of them.
+    """
 
     size: tuple[int, int]
 
@@ -29,7 +32,21 @@ class Images(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def __getitem__(self, indices: Array | slice) -> Array: ...
+    def take(self, indices: Array | slice) -> Array:
+        """The images at these places, float32 (n, 3, height, width) in [0, 1]."""
+
+    def __getitem__(self, indices: Array | slice | Sequence[int]) -> Array:
+        if isinstance(indices, slice):
+            return self.take(indices)
+        places = np.asarray(indices)
+        # an index of several axes would be taken for one of images, and quietly show others
+        if isinstance(indices, tuple) or places.ndim != 1:
+            raise ImageError("images are taken by a slice or a list of places; images[:] is an array of all of them.")
+        return self.take(places if places.size else places.astype(int))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        del copy  # it always is one
+        return np.asarray(self[:], dtype)
 
     def name(self, index: int) -> str:
         """What this image is called in tables."""
@@ -73,7 +90,7 @@ class ArrayImages(Images):
     def __len__(self) -> int:
         return len(self.array)
 
-    def __getitem__(self, indices: Array | slice) -> Array:
+    def take(self, indices: Array | slice) -> Array:
         images = np.asarray(self.array[indices])
         if self.last:
             images = images.transpose(0, 3, 1, 2)
@@ -104,7 +121,7 @@ class FileImages(Images):
     def __len__(self) -> int:
         return len(self.paths)
 
-    def __getitem__(self, indices: Array | slice) -> Array:
+    def take(self, indices: Array | slice) -> Array:
         if self.kept is not None:
             pixels = self.kept[indices]
         else:
@@ -140,7 +157,7 @@ class DatasetImages(Images):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def __getitem__(self, indices: Array | slice) -> Array:
+    def take(self, indices: Array | slice) -> Array:
         chosen = np.arange(len(self))[indices]
         images = [one_image(self.dataset[int(i)], int(i), self.size) for i in chosen]
         return np.stack(images) if images else np.zeros((0, 3, *self.size), np.float32)
