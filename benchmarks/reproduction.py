@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -237,19 +238,20 @@ def random_walk_text(path: Path) -> str:
     return markdown(lines)
 
 
-def starts_text(path: Path) -> str:
-    """Each network before it has learned anything; seeds in one row."""
+def starts_text(path: Path, shown: Sequence[str]) -> str:
+    """Each network before it has learned anything, in the mean and at some places; seeds in one row."""
     if not path.exists():
         return NOTHING
     by_network: dict[str, list[dict[str, Any]]] = {}
-    for row in json.loads(path.read_text())["rows"]:
+    for row in (everything := json.loads(path.read_text())["rows"]):
         by_network.setdefault(NETWORKS.get(row["network"], "none: the images as they are"), []).append(row)
-    lines = [["network of", "pixels moved (of 255)", "mean of 19", "gaussian noise", "contrast", "seeds"]]
+    places, names = len(everything[0]["accuracy"]), [place.replace("_", " ") for place in shown]
+    lines = [["network of", "pixels moved (of 255)", f"mean of {places}", *names, "seeds"]]
     for network, rows in by_network.items():
         means = [mean(row["accuracy"].values()) for row in rows]
         told = number(means[0]) if len(rows) == 1 else f"{mean(means):.1f} ({min(means):.1f} to {max(means):.1f})"
-        two = [number(mean(row["accuracy"][c] for row in rows)) for c in ("gaussian_noise", "contrast")]
-        lines.append([network, number(mean(row["moved"] for row in rows)), told, *two, str(len(rows))])
+        some = [number(mean(row["accuracy"][place] for row in rows)) for place in shown]
+        lines.append([network, number(mean(row["moved"] for row in rows)), told, *some, str(len(rows))])
     return markdown(lines)
 
 
@@ -266,7 +268,8 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
     found = {
         "gradient-error": gradient_text(results / "gradient_error.json"),
         "random-walk": random_walk_text(results / "random_walk.json"),
-        "starts": starts_text(results / "starts.json"),
+        "starts": starts_text(results / "starts.json", ("gaussian_noise", "contrast")),
+        "starts-office-home": starts_text(results / "starts_office_home.json", ("pacs/sketch", "pacs/cartoon")),
         "running-statistics": statistics_text(results / "running_statistics.json"),
         "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),

@@ -59,7 +59,9 @@ def test_heat_is_by_alpha_then_rho_then_tau(store) -> None:
 
 
 def test_points_hold_before_and_after_by_the_number_of_images(store) -> None:
-    rows = figure_facts(store, "points")["series"]["soda, gaussian noise"]
+    series = figure_facts(store, "points")["series"]
+    assert "deployed, gaussian noise" in series
+    rows = series["soda, gaussian noise"]
     assert [row["images"] for row in rows] == [50, 100, 500] and rows[0] == {"images": 50, "before": 20, "after": 25}
 
 

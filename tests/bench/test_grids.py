@@ -54,6 +54,60 @@ def test_lists_inside_numbers_are_combined_too(tmp_path) -> None:
     assert [c.numbers for c in cells if c.method == "soda-o"] == [{"queue": 0}, {"queue": 500}]
 
 
+def numbers_in(path, table: str) -> dict[str, list[dict]]:
+    path.write_text(f"[[cells]]\n{table}\n")
+    found: dict[str, list[dict]] = {}
+    for cell in find_grid(str(path)):
+        cell.check()
+        found.setdefault(cell.method, []).append(cell.numbers)
+    return found
+
+
+def test_of_the_numbers_of_several_methods_each_that_learns_takes_those_it_has(tmp_path, recwarn) -> None:
+    path, learning = tmp_path / "mine.toml", ["soda", "da-pgd", "da-zoo-input", "ma-so", "soda-o", "soda-office-home"]
+    yardsticks = ["deployed", "lame", "bn", "tent", "soda-e"]
+    taken = numbers_in(path, f"method = {learning + yardsticks}\nnumbers = {{ epochs = 2, lr = 0.01 }}")
+    assert all(taken[method] == [{"epochs": 2, "lr": 0.01}] for method in learning)
+    assert all(taken[method] == [{}] for method in yardsticks) and not recwarn.list
+
+
+def test_a_number_that_a_method_has_not_is_told_and_runs_it_once(tmp_path) -> None:
+    table = "method = ['soda', 'soda-fo', 'dine']\nnumbers = { epochs = 2, q = [2, 5] }"
+    with pytest.warns(UserWarning) as told:
+        taken = numbers_in(tmp_path / "mine.toml", table)
+    assert taken["soda"] == [{"epochs": 2, "q": 2}, {"epochs": 2, "q": 5}]
+    assert taken["soda-fo"] == taken["dine"] == [{"epochs": 2}]
+    assert sorted(str(each.message) for each in told) == [
+        "dine has no number q and is run without it.",
+        "soda-fo has no number q and is run without it.",
+    ]
+
+
+def test_a_part_put_in_place_of_another_brings_its_numbers(tmp_path) -> None:
+    table = "method = ['deployed', 'soda']\nnumbers = { search = 'evolution', population = 8, adaptor = 'bank' }"
+    assert numbers_in(tmp_path / "mine.toml", table)["soda"] == [
+        {"search": "evolution", "population": 8, "adaptor": "bank"}
+    ]
+
+
+@pytest.mark.parametrize("method", ["'dine'", "['dine']", "['dine', 'dine']"])
+def test_a_list_of_one_method_is_that_method(tmp_path, method: str) -> None:
+    with pytest.raises(RecipeError, match="dine has no number 'lr'"):
+        numbers_in(tmp_path / "mine.toml", f"method = {method}\nnumbers = {{ lr = 0.1 }}")
+
+
+def test_numbers_of_methods_of_ones_own_are_shared_out_too(tmp_path, monkeypatch) -> None:
+    (tmp_path / "own_numbers.py").write_text(
+        "from dataclasses import dataclass\nfrom soda_tta.recipes import Procedure\n"
+        "@dataclass(frozen=True, kw_only=True)\nclass Sharper(Procedure):\n    power: float = 2.0\n"
+        "sharper = Sharper(name='sharper', summary='', needs='probabilities')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    table = "method = ['deployed', 'own_numbers:sharper']\nnumbers = { power = [2, 3] }"
+    taken = numbers_in(tmp_path / "mine.toml", table)
+    assert taken == {"deployed": [{}], "own_numbers:sharper": [{"power": 2}, {"power": 3}]}
+
+
 def test_clean_images_have_no_severity_and_a_known_set_of_images_brings_its_model(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
@@ -144,7 +198,10 @@ def test_images_sorted_by_class_are_taken_from_everywhere() -> None:
         ("cells = 3 =", "no grid"),
         ("[grid]\n", "no grid"),
         ("[[cells]]\nmethod = []\n", "names no cell"),
-        ("[[cells]]\nmethod = 'soda'\ndata = 'my/images'\n", "name one"),
+        ("[[cells]]\nmethod = 'soda'\ndata = 'my/images'\n", "choose one of cifar10, .* or the path"),
+        ("[[cells]]\nmethod = 'soda'\ndata = '/'\n", "name one"),
+        ("[[cells]]\nmethod = ['soda', 'dine']\nnumbers = { topc = 0 }\n", "none of soda, dine takes a number 'topc'"),
+        ("[[cells]]\nmethod = ['bn', 'deployed']\nnumbers = { epochs = 2 }\n", "none of bn, deployed takes"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str) -> None:
@@ -161,6 +218,8 @@ def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str
         (dict(method="soda", severity=6), "severity"),
         (dict(method="soda", model="vgg"), "cifar10_resnet20"),
         (dict(method="soda", numbers={"qq": 1}), "has no number"),
+        (dict(method="soda-o", numbers={"quue": 1}), "has no number 'quue'; it has arrival, queue, epochs"),
+        (dict(method="soda", model="cifar100_resnet20"), "does not know the classes of cifar10"),
         (
             dict(method="ma-so", budget=10),
             "ma-so on gaussian_noise 5 of cifar10, .*, budget 10, seed 0: .*raise the budget",

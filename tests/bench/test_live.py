@@ -22,6 +22,14 @@ def test_in_a_terminal_a_table_grows() -> None:
     assert "1/2" in last and "2/2" in last and "40.0" in last and "902" in last and "3/4" in last
 
 
+def test_seeds_are_told_where_there_are_several() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    cells = [Cell(method="soda", seed=seed) for seed in (0, 1)]
+    with LiveTable(cells, [], console=console) as live:
+        live(cells[1], result(30.0))
+    assert "soda, seed 1 " in console.file.getvalue()
+
+
 def test_elsewhere_there_is_a_line_a_cell_and_nothing_when_quiet() -> None:
     for quiet in (False, True):
         console = Console(file=io.StringIO(), width=100)

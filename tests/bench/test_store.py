@@ -41,9 +41,26 @@ def test_a_store_of_another_version_is_refused_and_never_misread(tmp_path) -> No
     (tmp_path / "results.jsonl").write_text(json.dumps({"format": 99, "key": "x"}) + "\n")
     with pytest.raises(RunError, match="another version"):
         Store(tmp_path)
-    (tmp_path / "results.jsonl").write_text("not json\n")
-    with pytest.raises(RunError, match="no result"):
-        Store(tmp_path)
+    for line in ("not json", '{"format": 1, "key": "x"}', "[]"):
+        (tmp_path / "results.jsonl").write_text(line + "\n")
+        with pytest.raises(RunError, match="no result"):
+            Store(tmp_path)
+
+
+def test_an_empty_line_is_none(tmp_path) -> None:
+    Store(tmp_path).add(cell(), RESULT)
+    with (tmp_path / "results.jsonl").open("a") as file:
+        file.write("\n")
+    assert len(Store(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "/proc/nowhere"])
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, place: str, capsys) -> None:
+    (tmp_path / "file").write_text("")
+    for command in (["run", "small", "--scale", "tiny"], ["merge", str(tmp_path / "store")]):
+        Store(tmp_path / "store").add(cell(), RESULT)
+        assert main(["bench", *command, "--out", str(tmp_path / place)]) == 2
+        assert "choose another --out" in capsys.readouterr().err
 
 
 def test_stores_of_several_machines_are_merged_once(tmp_path) -> None:
@@ -72,6 +89,6 @@ def test_a_merge_takes_adaptors_and_tells_which_cells_came_out_otherwise(tmp_pat
     assert both.results[cell(seed=0).key]["result"] == RESULT
     assert both.adaptor_path(cell(seed=1)).read_bytes() == b"an adaptor"
     assert main(["bench", "merge", *places[:2], "--out", places[2]]) == 0
-    assert "1 cells were there with other answers" in capsys.readouterr().err
+    assert "1 cells were in" in capsys.readouterr().err
     assert main(["bench", "merge", places[0], "nowhere", "--out", str(tmp_path / "new")]) != 0
     assert not (tmp_path / "new").exists()

@@ -31,6 +31,21 @@ def test_rows_follow_the_papers_order_and_the_mean_is_over_what_all_have() -> No
     assert rows[4] == ["mean of 2", "40.0", "61.5"] and rows[5] == ["queries an image", "1", "902"]
 
 
+def test_columns_stand_as_methods_are_listed_whichever_cell_ended_first() -> None:
+    cells = [Cell(method=method) for method in ("mine:own", "bn", "soda", "deployed")]
+    assert make_table((cell, RESULT) for cell in cells).columns == ["deployed", "soda", "bn", "mine:own"]
+
+
+def test_a_method_that_its_budget_ended_is_told_below_the_table() -> None:
+    cells = [Cell(method=m, corruption=c, budget=5) for m in ("soda", "lame") for c in ("fog", "snow")]
+    ends = [(cell, {**RESULT, "stopped": "budget" if number == 0 else "finished"}) for number, cell in enumerate(cells)]
+    assert "; ended by its budget (soda). Accuracy" in render(make_table(ends))
+    assert make_table([(Cell(method="soda", budget=b), RESULT) for b in (None, 5)]).columns == [
+        "soda (no budget)",
+        "soda (budget=5)",
+    ]
+
+
 def test_the_three_formats_hold_the_same_numbers() -> None:
     table = make_table(results())
     rows = list(csv.DictReader(io.StringIO(render(table, "csv"))))

@@ -218,3 +218,9 @@ def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(place) -> None:
     assert done.returncode == 0 and whole.returncode == 0
     for name in ("adaptor.safetensors", "predictions.csv", "history.jsonl"):
         assert (place / "run" / name).read_bytes() == (place / "whole" / name).read_bytes()
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    command = [sys.executable, "-m", "soda_tta", "methods", "soda"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "directions (q)" in told and "of 10,000 images, without a budget" in told

@@ -1,11 +1,13 @@
 """A small grid on real images and a real model: run, killed, continued, printed."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -133,25 +135,19 @@ def test_requests_lost_in_a_kill_do_not_spoil_a_cell_with_a_budget(tmp_path, mon
         assert again[fact] == undisturbed[fact]
 
 
-OWN = """
-from soda_tta.recipes import Procedure, methods
-slower = methods()["soda"].but(q=2, lr=0.01).renamed("slower", "Two directions, small steps.")
-class Sharper(Procedure):
-    def answer(self, given):
-        return given.before**2 / (given.before**2).sum(axis=1, keepdims=True)
-sharper = Sharper(name="sharper", summary="Sharpened answers.", needs="probabilities")
-"""
-
-
-def test_methods_of_ones_own_are_compared_under_one_budget(tmp_path) -> None:
-    (tmp_path / "mine.py").write_text(OWN)
-    methods = '["deployed", "mine:slower", "mine:sharper"]'
-    (tmp_path / "grid.toml").write_text(f"[[cells]]\nmethod = {methods}\nimages = 32\nbudget = 10\n")
+def test_the_documents_methods_of_ones_own_are_compared_under_one_budget(tmp_path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "bench.md").read_text()
+    (method,) = re.findall(r"```python\n(# mine.py\n.*?)```", page, re.DOTALL)
+    (grid,) = (each for each in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "mine:" in each)
+    (tmp_path / "mine.py").write_text(method)
+    (tmp_path / "grid.toml").write_text(f"{grid}images = 32\n")
     bench(tmp_path, "run", "grid.toml", "--out", "store", "--json")
-    results = {cell.method: result for cell, result in Store(tmp_path / "store")}
-    assert results["deployed"]["after"] == results["mine:sharper"]["after"]  # the order of the classes is the same
-    assert 2 < results["mine:slower"]["queries_an_image"] <= 10
-    assert "mine:sharper" in bench(tmp_path, "table", "store")
+    results = {cell.method: result for cell, result in Store(tmp_path / "store") if cell.corruption == "fog"}
+    assert set(results) == {"deployed", "soda-e", "mine:slower", "mine:flipped"}
+    assert results["mine:flipped"]["queries_an_image"] == 2
+    assert 2 < results["mine:slower"]["queries_an_image"] <= 15
+    assert "of 150 epochs" in results["mine:slower"]["notices"][0]
+    assert "ended by its budget" in bench(tmp_path, "table", "store")
 
 
 def test_a_model_for_other_classes_and_images_that_are_not_there_are_refused() -> None:

@@ -120,6 +120,11 @@ class Cell:
     def _check_model(self) -> None:
         needs = find_method(self.method).needs
         if not self.of_own_model:
+            usual = usual_model(self.data)
+            if usual and family(usual) != family(self.model):
+                raise RecipeError(
+                    f"{self.model} does not know the classes of {self.data}; leave model out for {usual}."
+                )
             return
         if not self.model.endswith(".onnx") or not Path(self.model).is_file():
             known = ", ".join(zoo.ENTRIES)
@@ -145,7 +150,20 @@ class Cell:
         if "model" in facts:
             return Cell(**facts)
         data = str(facts.get("data", "cifar10"))
-        model = MODEL_OF.get(spelled(data.partition("/")[0]) or data)
+        model = usual_model(data)
+        if model is None and not Path(data).exists():
+            sets = ", ".join(MODEL_OF)
+            raise RecipeError(f"there is no data {data!r}; choose one of {sets}, or the path of images with labels.")
         if model is None:
             raise RecipeError(f"there is no model of our own for {data}: name one (model), which may be an .onnx file.")
         return Cell(model=model, **facts)
+
+
+def usual_model(data: str) -> str | None:
+    """What images of a known set, or of a domain of one, are shown to."""
+    return MODEL_OF.get(spelled(data.partition("/")[0]) or data)
+
+
+def family(model: str) -> str:
+    """What a model of the zoo was trained for: models of one family tell the same classes apart."""
+    return model.partition("_")[0]

@@ -89,7 +89,7 @@ def values_of(name: str, entries: Iterable[Entry]) -> set[Any]:
 
 def points(store: Store) -> dict[str, Any]:
     """Accuracy by the number of test images, before and after."""
-    entries = [entry for entry in store if entry[0].method.startswith("soda")]
+    entries = list(store)
     wanted(entries if len({cell.images for cell, _ in entries}) > 1 else [], "cells that vary images", "points")
     series: dict[str, dict[int, list[tuple[float, float]]]] = {}
     varying, alike = [name for name in what_varies(entries) if name != "images"], by_method(entries)

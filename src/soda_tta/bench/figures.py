@@ -82,6 +82,7 @@ def convergence(make: Any, facts: dict[str, Any]) -> Any:
     for (name, points), look in zip(facts["series"].items(), looks(), strict=False):
         axes.plot([p["epoch"] for p in points], [p["accuracy"] for p in points], label=name, **look)
     axes.set(xlabel="epoch", ylabel="accuracy (%)")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(fontsize=7)
     return figure
 
@@ -100,6 +101,8 @@ def queries(make: Any, facts: dict[str, Any]) -> Any:
         right = max(point["queries_an_image"] for point in together)
         for point, height in zip(together, heights, strict=True):
             axes.annotate(point["name"], (right, height), (6, 0), textcoords="offset points", fontsize=7, va="center")
+        low, high = min(low, *heights), max(high, *heights)
+    axes.set_ylim(low, high)  # names of many points of one height reach beyond all of them
     plain_ticks(axes.xaxis)
     return figure
 
@@ -166,7 +169,7 @@ def points(make: Any, facts: dict[str, Any]) -> Any:
     axes = figure.add_subplot()
     for (name, rows), look in zip(facts["series"].items(), looks(), strict=False):
         counts = [row["images"] for row in rows]
-        axes.plot(counts, [row["after"] for row in rows], label=name, **look)
+        axes.plot(counts, [row["after"] for row in rows], label=name, **{**look, "linestyle": "-"})
         axes.plot(counts, [row["before"] for row in rows], color=look["color"], linestyle=":", linewidth=1)
     axes.set(xscale="log", xlabel="test images (dotted: before)", ylabel="accuracy (%)")
     plain_ticks(axes.xaxis)

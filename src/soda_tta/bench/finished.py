@@ -59,12 +59,13 @@ def refuse_others(cells: Sequence[Cell], store: Store) -> None:
     for cell, result in store:
         if cell.model in models and not of_this_model(cell, result):
             raise RunError(
-                f"{store.path} holds results of another model that was {cell.model} then; give another folder (--out)."
+                f"{store.path} holds results of another model that was {cell.model} then; give another folder (--out), "
+                f"with --reuse {store.folder} for the results of the others."
             )
         if cell.method in named and not of_this_code(cell, result):
             raise RunError(
                 f"{store.path} holds results of {cell.method} as it was before it was changed; give another folder "
-                "(--out)."
+                f"(--out), with --reuse {store.folder} for the results of the others."
             )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ from typing import Any
 from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data.corruptions import SEVERITIES
 from soda_tta.errors import RecipeError
-from soda_tta.recipes import Procedure, find_method
+from soda_tta.recipes import Method, find_method
+from soda_tta.recipes.recipe import ALIASES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,8 +32,8 @@ def grid_from_toml(path: Path) -> list[Cell]:
     images = 200
     numbers = { epochs = 10, lr = [0.01, 0.03] }
 
-    Where a table names several methods, its numbers are for the recipes that learn; a table with one method gives
-    them to it, whatever it is.
+    Where a table names several methods, each that learns takes those of the numbers it has; deployed, lame, bn and
+    their like, which make no epochs, stay as they are. A table with one method gives it all of them, whatever it is.
     """
     if not path.exists():
         raise RecipeError(f"there is no file {path}.")
@@ -45,10 +48,11 @@ def grid_from_toml(path: Path) -> list[Cell]:
         choices = table.pop("numbers", {})
         if not isinstance(choices, dict):
             raise RecipeError(f"{path}: numbers is a table, such as numbers = {{ epochs = 10, lr = [0.01, 0.03] }}.")
-        several = isinstance(table.get("method"), list)
+        takers = shared_out(choices, table.get("method"))
         for facts, numbers in itertools.product(combinations(table), list(combinations(choices))):
-            taken = numbers if not several or learns(facts.get("method")) else {}
-            cell = Cell.from_facts({**facts, "numbers": taken})
+            method = facts.get("method")
+            own = {name: value for name, value in numbers.items() if name in takers.get(method, numbers)}
+            cell = Cell.from_facts({**facts, "numbers": own})
             if cell.corruption == CLEAN and cell.severity in SEVERITIES:
                 cell = replace(cell, severity=5)  # has none: one cell, however many severities are listed
             cells[cell.key] = cell
@@ -62,9 +66,41 @@ def combinations(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (dict(zip(table, values, strict=True)) for values in itertools.product(*lists))
 
 
-def learns(method: Any) -> bool:
+def shared_out(choices: dict[str, Any], methods: Any) -> dict[Any, set[str]]:
+    """Which of a table's numbers each of its methods takes; nothing where there is only one, which takes them all."""
+    if not isinstance(methods, list) or len(set(map(str, methods))) < 2:
+        return {}
+    takers = {method: known_numbers(method, choices) for method in methods if isinstance(method, str)}
+    for name in choices:
+        if not any(name in taken for taken in takers.values()):
+            raise RecipeError(
+                f"none of {', '.join(takers)} takes a number {name!r} here; 'soda-tta methods NAME' lists them."
+            )
+    for method, taken in takers.items():
+        if taken and (absent := ", ".join(name for name in choices if name not in taken)):
+            warnings.warn(f"{method} has no number {absent} and is run without it.", stacklevel=3)
+    return takers
+
+
+def known_numbers(name: str, choices: dict[str, Any]) -> set[str]:
+    """Those of the choices that mean something to a method. One epoch is how yardsticks say that they do not learn."""
     try:
-        known = find_method(str(method))
+        method = find_method(name)
     except RecipeError:
-        return False  # the cell says so
-    return not isinstance(known, Procedure) and known.epochs > 0
+        return set(choices)  # the cell says what is wrong
+    own = ":" in name
+    if method.epochs <= 1 and not own:
+        return set()
+    known = {*method.numbers(), *numbers_of_parts(method, choices)}
+    known -= {"epochs"} if method.epochs <= 1 else set()
+    return {choice for choice in choices if ALIASES.get(choice, choice) in known}
+
+
+def numbers_of_parts(method: Method, choices: dict[str, Any]) -> set[str]:
+    """Numbers that a method has with another part in place of its own: those of evolution, say."""
+    found: set[str] = set()
+    for part in {"search", "adaptor", "step"} & choices.keys() & method.numbers().keys():
+        for value in choices[part] if isinstance(choices[part], list) else [choices[part]]:
+            with suppress(RecipeError):  # the cell says what is wrong
+                found |= method.but(**{part: value}).numbers().keys()
+    return found

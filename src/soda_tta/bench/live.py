@@ -28,6 +28,7 @@ class LiveTable:
         planned = {cell.key: cell for cell in cells}
         names = column_names([(cell, {}) for cell in planned.values()])
         self.rows = dict(zip(planned, names, strict=True))
+        self.seeded = len({cell.seed for cell in planned.values()}) > 1
         self.done = {cell.key: (cell, result) for cell, result in known if cell.key in planned}
         self.progress = Progress(
             TextColumn("cells"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(compact=True)
@@ -57,7 +58,8 @@ class LiveTable:
         if self.live:
             self.live.update(self.picture())
         elif not self.quiet:
-            line = f"{cell.corruption:<18} {self.rows[cell.key]:<30} {result['before']:5.1f} -> {result['after']:5.1f}"
+            name = self.rows[cell.key] + (f", seed {cell.seed}" if self.seeded else "")
+            line = f"{cell.corruption:<18} {name:<30} {result['before']:5.1f} -> {result['after']:5.1f}"
             cost = f"{result['queries_an_image']:7.1f} queries an image  {result['seconds']:.0f} s"
             self.console.print(f"{line}  {cost}", soft_wrap=True, markup=False)
 

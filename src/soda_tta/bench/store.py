@@ -11,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from soda_tta.atomic import alone, append_bytes
+from soda_tta.atomic import alone, append_bytes, make_folder
 from soda_tta.bench.cell import Cell
-from soda_tta.errors import RunError
+from soda_tta.errors import PlaceError, RunError
 
 FORMAT = 1
 
@@ -33,12 +33,15 @@ class Store:
                 warnings.warn(f"{self.path}: the last line is torn and is dropped.", stacklevel=2)
                 self.torn = len(whole)
             for number, line in enumerate(whole.decode().splitlines(), start=1):
-                self._take(line, number)
+                if line.strip():  # editors like to end a file with an empty one
+                    self._take(line, number)
 
     def _take(self, line: str, number: int) -> None:
         try:
             entry = json.loads(line)
             form = entry["format"]
+            if form == FORMAT:
+                self.results[entry["key"]] = {name: entry[name] for name in ("format", "key", "cell", "result")}
         except (ValueError, KeyError, TypeError):
             raise RunError(
                 f"{self.path}, line {number}, is no result: {line[:60]!r}; mend it or choose another folder."
@@ -47,7 +50,6 @@ class Store:
             raise RunError(
                 f"{self.path} was written by another version (format {form}); it is not read, to avoid misreading."
             )
-        self.results[entry["key"]] = entry
 
     def __contains__(self, cell: Cell) -> bool:
         return cell.key in self.results
@@ -57,7 +59,7 @@ class Store:
 
     def add(self, cell: Cell, result: dict[str, Any]) -> None:
         """Append one result; it is on disk when this returns."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         if self.torn is not None:
             with self.path.open("r+b") as file:
                 file.truncate(self.torn)
@@ -68,8 +70,12 @@ class Store:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Nobody else runs a grid into this folder meanwhile."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Nobody else runs a grid into this folder meanwhile; one that cannot be written is told of at once."""
+        make_folder(self.folder)
+        try:
+            self.path.open("ab").close()
+        except OSError as error:
+            raise PlaceError(f"{self.path} cannot be written: {error.strerror}; choose another --out.") from error
         otherwise = (
             f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
         )

@@ -11,9 +11,11 @@ from typing import Any
 
 from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
+from soda_tta.recipes import methods
 
 ORDER = (*CORRUPTIONS, CLEAN)
 Entry = tuple[Cell, dict[str, Any]]
+CUT = "ended by its budget"
 
 
 @dataclass
@@ -36,7 +38,8 @@ class Table:
             self.rows.sort(key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
         self.values.setdefault((row, column), []).append(result["after"])
         self.queries.setdefault(column, []).append(result["queries_an_image"])
-        self.protocol[column] = protocol
+        cut = result.get("stopped") == "budget" or CUT in self.protocol.get(column, ())
+        self.protocol[column] = [*protocol, CUT] if cut else protocol
 
     @property
     def shared(self) -> list[str]:
@@ -104,6 +107,7 @@ def make_table(results: Iterable[Entry]) -> Table:
     told = {table.heading, *what_varies(everywhere)}  # by the names of rows and columns
     if all(cell.corruption == CLEAN for cell, _ in entries):
         told.add("severity")
+    everywhere = in_order(everywhere)
     alike, seen = by_method(everywhere), set()
     for (cell, result), column in zip(everywhere, column_names(everywhere), strict=True):
         place = (column, getattr(cell, table.heading), cell.seed)
@@ -111,6 +115,12 @@ def make_table(results: Iterable[Entry]) -> Table:
             table.add(cell, result, column, protocol_of(cell, told | differing(alike[cell.method])))
         seen.add(place)
     return table
+
+
+def in_order(entries: Sequence[Entry]) -> list[Entry]:
+    """Methods as `soda-tta methods` lists them, others after them: cells run beside each other end in any order."""
+    places = {name: place for place, name in enumerate(methods())}
+    return sorted(entries, key=lambda entry: places.get(entry[0].method, len(places)))
 
 
 def protocol_of(cell: Cell, told: set[str]) -> list[str]:
@@ -180,8 +190,9 @@ def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -
     """The method, what was changed in it, and in what the store varies."""
     scaling = set(SCALING) - differing(alike)
     own = sorted((PAPERS_NAME.get(name, name), value) for name, value in cell.numbers.items())
+    beside = [(name, getattr(cell, name)) for name in varying]
     changed = [f"{name}={value}" for name, value in own if name not in scaling]
-    changed += [f"{name}={getattr(cell, name)}" for name in varying]
+    changed += ["no budget" if (name, value) == ("budget", None) else f"{name}={value}" for name, value in beside]
     return cell.method + (f" ({', '.join(changed)})" if changed else "")
 
 

@@ -135,12 +135,21 @@ def print_missing(missing: list[Cell], as_json: bool) -> int:
     by_method: dict[str, list[Cell]] = {}
     for cell in missing:
         by_method.setdefault(cell.method, []).append(cell)
-    rows = [{"method": m, "cells": len(own), "queries": queries_of(own)} for m, own in by_method.items()]
+    rows = [
+        {
+            "method": method,
+            "cells": len(own),
+            "queries": queries_of(own),
+            "shortened": sum(cell.plan().shortened for cell in own),
+        }
+        for method, own in by_method.items()
+    ]
     if as_json:
         print(json.dumps({"methods": rows, "cells": len(missing), "queries": queries_of(missing)}))
         return 0
     for row in rows:
-        print(f"{row['method']:<20} {row['cells']:>5} cells {row['queries']:>14,} queries")
+        cut = f"; {row['shortened']} cut short by their budget" if row["shortened"] else ""
+        print(f"{row['method']:<20} {row['cells']:>5} cells {row['queries']:>14,} queries{cut}")
     print(f"{'to run':<20} {len(missing):>5} cells {queries_of(missing):>14,} queries at most")
     return 0
 
@@ -187,7 +196,8 @@ def merge(options: argparse.Namespace) -> int:
     for place, told in facts.items():
         print(f"{told['taken']} cells from {place}")
         if told["differing"]:
-            print(f"  {len(told['differing'])} cells were there with other answers, which are kept:", file=sys.stderr)
+            count = len(told["differing"])
+            print(f"  {count} cells were in {options.out} by then with other answers, which stay:", file=sys.stderr)
             print("\n".join(f"    {title}" for title in told["differing"]), file=sys.stderr)
     return 0
 

@@ -19,13 +19,16 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from soda_tta.plan import plan_run
     from soda_tta.recipes import find_method, methods
+    from soda_tta.recipes.recipe import ALIASES
 
+    images = 10_000  # as in the paper
     chosen = list(methods().values()) if options.name is None else [find_method(options.name)]
     rows: list[dict[str, Any]] = [
         {
             "name": recipe.name,
             "needs": recipe.needs,
-            "queries_an_image": plan_run(recipe, images=10_000).queries_an_image,
+            "queries_an_image": plan_run(recipe, images).queries_an_image,
+            "of_images": images,
             "summary": recipe.summary,
             "numbers": recipe.numbers(),
         }
@@ -38,10 +41,12 @@ def run(options: argparse.Namespace) -> int:
     print(f"{'method':<{width}} {'needs':<14} {'queries an image':>16}  what it does")
     for row in rows:
         print(f"{row['name']:<{width}} {row['needs']:<14} {row['queries_an_image']:>16,.0f}  {row['summary']}")
+    print(f"\nQueries an image: of {images:,} images, without a budget.")
     if options.name is None:
-        print("\nThe numbers of one of them: soda-tta methods NAME")
+        print("The numbers of one of them: soda-tta methods NAME")
         return 0
     print("\nIts numbers; change one with --set NAME=VALUE:")
+    short = {name: letter for letter, name in ALIASES.items()}
     for name, value in rows[0]["numbers"].items():
-        print(f"  {name:<16} {value}")
+        print(f"  {name + (f' ({short[name]})' if name in short else ''):<16} {value}")
     return 0
