@@ -3,9 +3,9 @@
     python benchmarks/pieces.py [--out results/pieces.json]
 
 Processor time (the process's and the kernel's for it) of one thread, in milliseconds an image, for 64 images asked in
-pieces of 1 to 64; medians of three rounds in which the sizes take turns. Beyond a few megabytes the C library hands
-every tensor between two layers back to the kernel and asks for it anew, empty pages and all. The table is in
-docs/performance.md. Needs the networks (SODA_TTA_DATA; EfficientNet-Lite0 from PyPI).
+pieces of 1 to 64; medians of three rounds in which the sizes take turns. Beyond 32 MB the C library hands every tensor
+between two layers back to the kernel and asks for it anew, empty pages and all. The table is in docs/performance.md.
+Needs the networks (SODA_TTA_DATA; EfficientNet-Lite0 from PyPI).
 """
 
 import argparse

@@ -295,8 +295,8 @@ def rendered(page: str, results: Path = RESULTS) -> str:
 
 def draw_figures() -> None:
     for grid, (kind, _) in FIGURES.items():
-        if (RESULTS / grid / "results.jsonl").exists():
-            draw_figure(figure_facts(Store(RESULTS / grid), kind), PAGE.parent / "figures" / f"{grid}.svg")
+        if len(store := Store(RESULTS / grid)):
+            draw_figure(figure_facts(store, kind), PAGE.parent / "figures" / f"{grid}.svg")
 
 
 def main() -> None:

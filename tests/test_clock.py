@@ -2,6 +2,7 @@
 
 from soda_tta import clock
 from soda_tta.clock import Clock
+from soda_tta.errors import PlaceError
 
 
 def test_a_second_process_goes_on_from_what_the_first_has_noted(tmp_path, monkeypatch) -> None:
@@ -17,6 +18,19 @@ def test_a_second_process_goes_on_from_what_the_first_has_noted(tmp_path, monkey
     second.keep(tmp_path / "seconds.txt")
     now[0] += 2
     assert second.seconds == 9 and first.seconds == 9.5
+
+
+def test_a_time_that_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch) -> None:
+    (tmp_path / "seconds.txt").write_text("5000")
+    full = Clock()
+    full.keep(tmp_path / "seconds.txt")
+
+    def refuse(path, text) -> None:
+        raise PlaceError("no room")
+
+    monkeypatch.setattr(clock, "write_text", refuse)
+    full.note()
+    assert (tmp_path / "seconds.txt").read_text() == "5000"
 
 
 def test_a_clock_without_a_file_or_with_a_torn_one_begins_at_nothing(tmp_path) -> None:

@@ -137,6 +137,7 @@ def adapt(
                     stopped, after = "interrupted", None
         if after is not None and recipe.numbers().get("average"):
             after = (before + after) / 2  # both are paid already
+        clock.note()  # an interrupted run goes on from here
         run = Run(
             before=before,
             after=after,

@@ -6,7 +6,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-EVERY = 1.0  # seconds: a kill loses no more
+from soda_tta.atomic import write_text
+from soda_tta.errors import PlaceError
+
+EVERY = 1.0  # seconds: a kill loses that, and the step it came into
 
 
 class Clock:
@@ -19,7 +22,7 @@ class Clock:
     def keep(self, path: Path) -> None:
         """Go on from what the file says, and note the time there from now on."""
         self.path = path
-        with suppress(OSError, ValueError):  # not there, or torn by a kill
+        with suppress(OSError, ValueError):  # not there yet
             self.before = float(path.read_text())
 
     @property
@@ -27,7 +30,12 @@ class Clock:
         return self.before + time.perf_counter() - self.began
 
     def tick(self) -> None:
-        if self.path and self.seconds - self.noted >= EVERY:
-            self.noted = self.seconds
-            with suppress(OSError):  # a disk that is full is told of by what matters more
-                self.path.write_text(f"{self.seconds:.3f}")
+        """Something has happened."""
+        if self.seconds - self.noted >= EVERY:
+            self.note()
+
+    def note(self) -> None:
+        self.noted = self.seconds
+        if self.path:
+            with suppress(PlaceError):  # a full disk is told of by what matters more
+                write_text(self.path, f"{self.seconds:.3f}")

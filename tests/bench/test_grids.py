@@ -90,6 +90,26 @@ def test_a_part_put_in_place_of_another_brings_its_numbers(tmp_path) -> None:
     ]
 
 
+def test_a_method_that_has_none_of_the_numbers_is_told_too(tmp_path) -> None:
+    with pytest.warns(UserWarning, match="dine has no number q and is run without it"):
+        assert numbers_in(tmp_path / "mine.toml", "method = ['soda', 'dine']\nnumbers = { q = 2 }")["dine"] == [{}]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "method = { a = 1 }\nnumbers = { q = 2 }",
+        "method = [['soda'], 'dine']\nnumbers = { q = 2 }",
+        "method = [1, 2]\nnumbers = { q = 2 }",
+        "method = ['soda', 'da-pl']\nnumbers = { search = [['evolution']] }",
+        "method = ['soda', 'da-pgd']\nnumbers = { lr = 'auto' }",
+    ],
+)
+def test_what_cannot_be_a_method_or_a_number_is_refused_in_words(tmp_path, table: str) -> None:
+    with pytest.raises(RecipeError, match=r"is a name|is unknown|is not a number"):
+        numbers_in(tmp_path / "mine.toml", table)
+
+
 @pytest.mark.parametrize("method", ["'dine'", "['dine']", "['dine', 'dine']"])
 def test_a_list_of_one_method_is_that_method(tmp_path, method: str) -> None:
     with pytest.raises(RecipeError, match="dine has no number 'lr'"):
@@ -101,11 +121,14 @@ def test_numbers_of_methods_of_ones_own_are_shared_out_too(tmp_path, monkeypatch
         "from dataclasses import dataclass\nfrom soda_tta.recipes import Procedure\n"
         "@dataclass(frozen=True, kw_only=True)\nclass Sharper(Procedure):\n    power: float = 2.0\n"
         "sharper = Sharper(name='sharper', summary='', needs='probabilities')\n"
+        "from soda_tta.recipes import methods\nquick = methods()['soda'].but(epochs=1).renamed('quick', '')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     table = "method = ['deployed', 'own_numbers:sharper']\nnumbers = { power = [2, 3] }"
     taken = numbers_in(tmp_path / "mine.toml", table)
     assert taken == {"deployed": [{}], "own_numbers:sharper": [{"power": 2}, {"power": 3}]}
+    both = numbers_in(tmp_path / "mine.toml", "method = ['soda', 'own_numbers:quick']\nnumbers = { epochs = 5 }")
+    assert both["own_numbers:quick"] == [{"epochs": 5}]
 
 
 def test_clean_images_have_no_severity_and_a_known_set_of_images_brings_its_model(tmp_path) -> None:
@@ -202,6 +225,7 @@ def test_images_sorted_by_class_are_taken_from_everywhere() -> None:
         ("[[cells]]\nmethod = 'soda'\ndata = '/'\n", "name one"),
         ("[[cells]]\nmethod = ['soda', 'dine']\nnumbers = { topc = 0 }\n", "none of soda, dine takes a number 'topc'"),
         ("[[cells]]\nmethod = ['bn', 'deployed']\nnumbers = { epochs = 2 }\n", "none of bn, deployed takes"),
+        ("[[cells]]\nmethod = 'soda'\ndata = 'office-home/Art'\n", "name one"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(tmp_path, content: str, says: str) -> None:

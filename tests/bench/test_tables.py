@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soda_tta.bench import Cell, make_table, render
+from soda_tta.bench.tables import in_order
 
 RESULT = {"after": 1.0, "queries_an_image": 1.0}
 
@@ -32,8 +33,10 @@ def test_rows_follow_the_papers_order_and_the_mean_is_over_what_all_have() -> No
 
 
 def test_columns_stand_as_methods_are_listed_whichever_cell_ended_first() -> None:
-    cells = [Cell(method=method) for method in ("mine:own", "bn", "soda", "deployed")]
-    assert make_table((cell, RESULT) for cell in cells).columns == ["deployed", "soda", "bn", "mine:own"]
+    cells = [Cell(method=method) for method in ("mine:own", "a:own", "bn", "deployed")]
+    cells += [Cell(method="soda", numbers={"q": q}) for q in (10, 2, "many")]
+    want = ["deployed", "soda (q=2)", "soda (q=10)", "soda (q=many)", "bn", "a:own", "mine:own"]
+    assert make_table(in_order((cell, RESULT) for cell in cells)).columns == want
 
 
 def test_a_method_that_its_budget_ended_is_told_below_the_table() -> None:

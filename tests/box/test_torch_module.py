@@ -44,12 +44,22 @@ def test_large_images_are_shown_a_few_at_a_time_unless_told_otherwise(module: nn
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     shown: list[int] = []
     module.register_forward_hook(lambda _, given, __: shown.append(len(given[0])))
-    for pixels, told, want in ((32, None, [32, 8]), (224, None, [2, 2, 1]), (224, 5, [5])):
+    for pixels, told, want in ((32, None, [32, 8]), (224, None, [3, 2]), (224, 5, [5])):
         images = np.random.default_rng(0).random((sum(want), 3, pixels, pixels), np.float32)
         shown.clear()
         answers = ModuleBox(module, logits=True, batch=told)(images)
         assert shown == want
         np.testing.assert_allclose(answers, ModuleBox(module, logits=True, batch=40)(images), atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [lambda rows: rows.sum(), lambda rows: rows[:1], lambda rows: rows[0]])
+def test_rows_that_are_missing_are_told(module: nn.Module, images: np.ndarray, wrong) -> None:
+    class Wrong(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return wrong(module(x))
+
+    with pytest.raises(BoxError, match="must return a row for each"):
+        ModuleBox(Wrong(), logits=True)(images[:7])
 
 
 def test_asking_leaves_no_gradients_behind(module: nn.Module, images: np.ndarray) -> None:

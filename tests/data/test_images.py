@@ -202,7 +202,10 @@ def test_only_places_are_an_index_and_the_whole_is_an_array() -> None:
     np.testing.assert_array_equal(images[[2, 0]], images[:][[2, 0]])
     np.testing.assert_array_equal(np.asarray(images), images[:])
     assert images[[]].shape == (0, 3, 2, 2) and images[np.array([True, False, False, True])].shape == (2, 3, 2, 2)
-    for index in (0, (Ellipsis, slice(None, None, -1)), (0, 1), np.zeros((2, 2), int)):
+    with pytest.raises(ValueError, match="always a copy"):
+        images.__array__(copy=False)
+    several = ((Ellipsis, slice(None, None, -1)), (0, 1), (slice(None), [0, 2]), ([0, 1], 0))
+    for index in (0, *several, np.zeros((2, 2), int)):
         with pytest.raises(ImageError, match="by a slice or a list of places"):
             images[index]  # type: ignore[index]
 

@@ -54,6 +54,8 @@ def test_the_network_it_has_learned_is_kept(white, small) -> None:
     run = adapt(small, white, da_zoo_input, epochs=3, width=4, lr=0.1)
     np.testing.assert_allclose(white(run.adaptor(small)), run.probabilities, atol=1e-5)
     assert run.ledger.queries["evaluate"] == len(small)
+    begun = da_zoo_input.but(width=4).network().build(0)
+    assert not np.array_equal(run.adaptor.parameters, begun.parameters)
 
 
 @pytest.mark.parametrize(

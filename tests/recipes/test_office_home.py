@@ -108,4 +108,7 @@ def test_what_it_has_learned_changes_other_images_alike(method, images) -> None:
     box = ModuleBox(torch.nn.Sequential(*layers), logits=True)
     run = adapt(images, box, method, **SMALL)
     np.testing.assert_allclose(box(run.adaptor(images)), run.probabilities, atol=1e-5)
-    assert not np.array_equal(run.probabilities, run.before)
+    begun = method.but(**SMALL).network().build(0)
+    assert not np.array_equal(run.adaptor.parameters, begun.parameters)
+    longer = adapt(images, box, method.but(**{**SMALL, "epochs": 5}))  # the same steps, and one epoch more
+    assert not np.array_equal(run.adaptor.parameters, longer.adaptor.parameters)

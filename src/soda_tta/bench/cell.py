@@ -151,7 +151,7 @@ class Cell:
             return Cell(**facts)
         data = str(facts.get("data", "cifar10"))
         model = usual_model(data)
-        if model is None and not Path(data).exists():
+        if model is None and not spelled(data.partition("/")[0]) and not Path(data).exists():
             sets = ", ".join(MODEL_OF)
             raise RecipeError(f"there is no data {data!r}; choose one of {sets}, or the path of images with labels.")
         if model is None:

@@ -15,7 +15,7 @@ from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data.corruptions import SEVERITIES
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import Method, find_method
-from soda_tta.recipes.recipe import ALIASES
+from soda_tta.recipes.recipe import ALIASES, OTHERS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -50,8 +50,8 @@ def grid_from_toml(path: Path) -> list[Cell]:
             raise RecipeError(f"{path}: numbers is a table, such as numbers = {{ epochs = 10, lr = [0.01, 0.03] }}.")
         takers = shared_out(choices, table.get("method"))
         for facts, numbers in itertools.product(combinations(table), list(combinations(choices))):
-            method = facts.get("method")
-            own = {name: value for name, value in numbers.items() if name in takers.get(method, numbers)}
+            taken = takers.get(facts["method"]) or set() if takers else set(numbers)
+            own = {name: value for name, value in numbers.items() if name in taken}
             cell = Cell.from_facts({**facts, "numbers": own})
             if cell.corruption == CLEAN and cell.severity in SEVERITIES:
                 cell = replace(cell, severity=5)  # has none: one cell, however many severities are listed
@@ -66,40 +66,38 @@ def combinations(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (dict(zip(table, values, strict=True)) for values in itertools.product(*lists))
 
 
-def shared_out(choices: dict[str, Any], methods: Any) -> dict[Any, set[str]]:
+def shared_out(choices: dict[str, Any], methods: Any) -> dict[str, set[str] | None]:
     """Which of a table's numbers each of its methods takes; nothing where there is only one, which takes them all."""
-    if not isinstance(methods, list) or len(set(map(str, methods))) < 2:
+    if not isinstance(methods, list) or not all(isinstance(method, str) for method in methods) or len(set(methods)) < 2:
         return {}
-    takers = {method: known_numbers(method, choices) for method in methods if isinstance(method, str)}
+    takers = {method: known_numbers(method, choices) for method in methods}
     for name in choices:
-        if not any(name in taken for taken in takers.values()):
+        if not any(name in (taken or ()) for taken in takers.values()):
             raise RecipeError(
                 f"none of {', '.join(takers)} takes a number {name!r} here; 'soda-tta methods NAME' lists them."
             )
     for method, taken in takers.items():
-        if taken and (absent := ", ".join(name for name in choices if name not in taken)):
+        if taken is not None and (absent := ", ".join(name for name in choices if name not in taken)):
             warnings.warn(f"{method} has no number {absent} and is run without it.", stacklevel=3)
     return takers
 
 
-def known_numbers(name: str, choices: dict[str, Any]) -> set[str]:
-    """Those of the choices that mean something to a method. One epoch is how yardsticks say that they do not learn."""
+def known_numbers(name: str, choices: dict[str, Any]) -> set[str] | None:
+    """Those of the choices that a method has; None for our yardsticks, which make no epochs and stay as they are."""
     try:
         method = find_method(name)
     except RecipeError:
         return set(choices)  # the cell says what is wrong
-    own = ":" in name
-    if method.epochs <= 1 and not own:
-        return set()
+    if method.epochs <= 1 and ":" not in name:
+        return None
     known = {*method.numbers(), *numbers_of_parts(method, choices)}
-    known -= {"epochs"} if method.epochs <= 1 else set()
     return {choice for choice in choices if ALIASES.get(choice, choice) in known}
 
 
 def numbers_of_parts(method: Method, choices: dict[str, Any]) -> set[str]:
     """Numbers that a method has with another part in place of its own: those of evolution, say."""
     found: set[str] = set()
-    for part in {"search", "adaptor", "step"} & choices.keys() & method.numbers().keys():
+    for part in {*OTHERS, "step"} & choices.keys() & method.numbers().keys():
         for value in choices[part] if isinstance(choices[part], list) else [choices[part]]:
             with suppress(RecipeError):  # the cell says what is wrong
                 found |= method.but(**{part: value}).numbers().keys()

@@ -76,6 +76,9 @@ class Store:
             self.path.open("ab").close()
         except OSError as error:
             raise PlaceError(f"{self.path} cannot be written: {error.strerror}; choose another --out.") from error
+        finally:
+            if self.path.exists() and not self.path.stat().st_size:
+                self.path.unlink()
         otherwise = (
             f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
         )

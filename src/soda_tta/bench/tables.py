@@ -107,7 +107,6 @@ def make_table(results: Iterable[Entry]) -> Table:
     told = {table.heading, *what_varies(everywhere)}  # by the names of rows and columns
     if all(cell.corruption == CLEAN for cell, _ in entries):
         told.add("severity")
-    everywhere = in_order(everywhere)
     alike, seen = by_method(everywhere), set()
     for (cell, result), column in zip(everywhere, column_names(everywhere), strict=True):
         place = (column, getattr(cell, table.heading), cell.seed)
@@ -117,10 +116,20 @@ def make_table(results: Iterable[Entry]) -> Table:
     return table
 
 
-def in_order(entries: Sequence[Entry]) -> list[Entry]:
-    """Methods as `soda-tta methods` lists them, others after them: cells run beside each other end in any order."""
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Methods as `soda-tta methods` lists them, others after them, each by its numbers.
+
+    A store has the order in which cells happened to end.
+    """
     places = {name: place for place, name in enumerate(methods())}
-    return sorted(entries, key=lambda entry: places.get(entry[0].method, len(places)))
+
+    def rank(entry: Entry) -> tuple[Any, ...]:
+        cell = entry[0]
+        numbers = [(name, isinstance(value, int | float), value) for name, value in cell.numbers.items()]
+        own = sorted((name, not plain, value if plain else str(value)) for name, plain, value in numbers)
+        return places.get(cell.method, len(places)), cell.method, own
+
+    return sorted(entries, key=rank)
 
 
 def protocol_of(cell: Cell, told: set[str]) -> list[str]:

@@ -17,7 +17,8 @@ FLOATS = 3 * 2**15  # 32 images of 32 px, 2 of 224 px: what lies between the lay
 class ModuleBox(Box):
     """Ask a PyTorch module in evaluation mode, without gradients. `.module` is there for white-box methods.
 
-    `batch`: images a call of the module; without it, as many as make up `FLOATS`, and at least one a thread.
+    `batch`: images a call of the module; without it as many as make up `FLOATS`, 2 to 32, and one a thread if there are
+    more threads than that.
     """
 
     def __init__(
@@ -36,8 +37,8 @@ class ModuleBox(Box):
         self._module.eval()  # a white-box method may have left it in training mode
         with torch.inference_mode():
             prepared = torch.from_numpy(self.input.prepare(images))
-            fitting = max(2, torch.get_num_threads(), FLOATS // prepared[0].numel())
-            pieces = torch.split(prepared, self.told or fitting)
+            fitting = self.told or max(2, torch.get_num_threads(), FLOATS // prepared[0].numel())
+            pieces = torch.tensor_split(prepared, max(1, len(prepared) // fitting))  # no last one of a single image
             return np.concatenate([self._ask(piece) for piece in pieces])
 
     def _ask(self, images: Any) -> Array:
@@ -49,6 +50,9 @@ class ModuleBox(Box):
             raise BoxError(f"the module raised {type(error).__name__}: {error}") from error
         if not isinstance(output, torch.Tensor):
             raise BoxError(f"the module returned {type(output).__name__}; wrap it so that it returns one tensor.")
+        if output.ndim == 0 or len(output) != len(images):
+            shape = tuple(output.shape)
+            raise BoxError(f"the module returned {shape} for {len(images)} images; it must return a row for each.")
         return output.float().numpy()
 
     def differentiable(self, images: Any) -> Any:

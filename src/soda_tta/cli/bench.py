@@ -156,9 +156,10 @@ def print_missing(missing: list[Cell], as_json: bool) -> int:
 
 def print_table(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store, make_table, render
+    from soda_tta.bench.tables import in_order
 
     store = filled_store(options.store, Store)
-    table = make_table(store)
+    table = make_table(in_order(store))
     print(json.dumps(table.facts()) if options.json else render(table, options.format).rstrip("\n"))
     return 0
 

@@ -38,14 +38,15 @@ class Images(ABC):
     def __getitem__(self, indices: Array | slice | Sequence[int]) -> Array:
         if isinstance(indices, slice):
             return self.take(indices)
-        places = np.asarray(indices)
         # an index of several axes would be taken for one of images, and quietly show others
-        if isinstance(indices, tuple) or places.ndim != 1:
+        if isinstance(indices, tuple) or np.ndim(np.asarray(indices, object)) != 1:
             raise ImageError("images are taken by a slice or a list of places; images[:] is an array of all of them.")
+        places = np.asarray(indices)
         return self.take(places if places.size else places.astype(int))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        del copy  # it always is one
+        if copy is False:
+            raise ValueError("images are no array; one of them is always a copy.")
         return np.asarray(self[:], dtype)
 
     def name(self, index: int) -> str:

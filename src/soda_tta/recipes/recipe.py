@@ -67,7 +67,7 @@ class Recipe:
         return recipe
 
     def _with_other(self, part: str, name: Any) -> Recipe:
-        if name not in OTHERS[part]:
+        if name not in list(OTHERS[part]):  # whatever it is
             raise RecipeError(f"{part} {name!r} is unknown; choose {' or '.join(OTHERS[part])}.")
         if getattr(self, part) is None or self.needs != "probabilities":
             raise RecipeError(f"{self.name} takes no other {part}.")
@@ -77,7 +77,7 @@ class Recipe:
         return replace(self, **{part: changed})
 
     def _with_step(self, name: Any) -> Recipe:
-        if name not in STEPS:
+        if name not in list(STEPS):
             raise RecipeError(f"step {name!r} is unknown; choose {' or '.join(STEPS)}.")
         return replace(self, step=STEPS[name](lr=self.step.lr, weight_decay=self.step.weight_decay))
 

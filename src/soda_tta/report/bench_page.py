@@ -10,7 +10,7 @@ from typing import Any
 from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.bench.figure_data import curve
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import column_names, make_table, what_varies
+from soda_tta.bench.tables import column_names, in_order, make_table, what_varies
 from soda_tta.report import figures
 from soda_tta.report.page import render
 from soda_tta.report.run_page import Figure
@@ -21,7 +21,7 @@ Entry = tuple[str, Cell, dict[str, Any]]
 def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
     """HTML of a store, and its table as facts."""
     store = Store(folder)
-    table = make_table(store)
+    table = make_table(in_order(store))
     rows = table.cells() if len(store) else []
     entries = _named(store)
     gains = _gains(entries)
