@@ -38,7 +38,7 @@ SHORT = {"epochs": EPOCHS, "batch": BATCH, "arrival": BATCH, "finetune_epochs": 
 def shortened(name: str):
     """The method with its own numbers, but few epochs; those of one epoch keep it."""
     known = methods()[name].numbers()
-    if known["epochs"] <= 1:
+    if known.get("epochs", 1) <= 1:
         return methods()[name]
     return methods()[name].but(**{key: value for key, value in SHORT.items() if key in known})
 

@@ -166,9 +166,8 @@ def check_call(recipe: Method, images: Images, box: Box, seed: int) -> None:
     if recipe.needs != "probabilities":
         _ = box.module  # refuses a box that does not show its inside
     if isinstance(recipe, Recipe) and recipe.adaptor is not None and recipe.epochs:
-        adaptor = recipe.adaptor.build(seed)
-        adaptor(images[slice(0, 1)])  # refuses images that are too small
-        recipe.start(adaptor, seed)  # refuses more parameters than its search can take
+        recipe.adaptor.build(seed)(images[slice(0, 1)])  # refuses images that are too small
+        recipe.check_size()
 
 
 def _learn(

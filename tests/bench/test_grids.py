@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,6 +90,14 @@ def test_a_part_put_in_place_of_another_brings_its_numbers(tmp_path) -> None:
     assert numbers_in(tmp_path / "mine.toml", table)["soda"] == [
         {"search": "evolution", "population": 8, "adaptor": "bank"}
     ]
+
+
+def test_evolution_of_too_many_parameters_is_refused_before_the_first_cell() -> None:
+    cell = Cell(method="soda", numbers={"search": "evolution"})
+    with pytest.raises(RecipeError, match=r"correlations of 3,523 parameters.*diagonal=true"):
+        cell.check()
+    replace(cell, numbers={"search": "evolution", "diagonal": True}).check()
+    replace(cell, numbers={"search": "evolution", "adaptor": "bank"}).check()
 
 
 def test_a_method_that_has_none_of_the_numbers_is_told_too(tmp_path) -> None:

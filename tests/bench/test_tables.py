@@ -89,6 +89,15 @@ def test_a_number_has_one_column_whichever_of_its_names_and_orders_it_was_given_
     assert make_table(twice).facts()["rows"]["gaussian_noise"]["soda (mu=0.1, q=2)"]["seeds"] == 1
 
 
+def test_a_number_that_is_the_methods_own_makes_no_column_of_its_own() -> None:
+    put = [{"q": 5}, {}, {"q": 10}, {"mu": 0.001, "q": 10}]
+    cells = [Cell(method="soda", corruption=c, numbers=n) for c, n in zip(["fog", "snow"] * 2, put, strict=True)]
+    table = make_table((cell, RESULT) for cell in cells)
+    assert table.columns == ["soda", "soda (q=10)"] and len(table.values) == 4
+    alone = make_table([(cells[0], RESULT), (replace(cells[2], corruption="fog"), RESULT)])
+    assert alone.columns == ["soda (q=5)", "soda (q=10)"]  # an ablation says what it varies
+
+
 def test_clean_images_are_shown_and_not_averaged() -> None:
     entries = [(Cell(method="soda", corruption=c), {**RESULT, "after": a}) for c, a in (("fog", 40.0), ("clean", 90.0))]
     facts = make_table(entries).facts()

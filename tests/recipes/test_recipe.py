@@ -2,6 +2,7 @@ import pytest
 
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import find_method, methods
+from soda_tta.recipes.meanings import MEANINGS, meanings
 from soda_tta.search import Adam
 
 SODA = methods()["soda"]
@@ -68,3 +69,41 @@ def test_methods_of_ones_own_by_module_and_name() -> None:
     for place, told in (("nowhere:mine", "nowhere"), ("math:mine", "mine"), ("math:pi", "is float"), (":", "Empty")):
         with pytest.raises(RecipeError, match=told):
             find_method(place)
+
+
+def every_number() -> dict[str, set[str]]:
+    """Each number with the methods that have it, and the places a meaning of it may be found at."""
+    variants = [SODA.but(search="evolution"), SODA.but(search="per-image"), SODA.but(adaptor="bank")]
+    found: dict[str, set[str]] = {}
+    for method in (*methods().values(), *variants):
+        for name in method.numbers():
+            found.setdefault(name, set()).update({method.name, str(method.numbers().get("search"))})
+    return found
+
+
+def test_every_number_of_every_method_is_explained_and_nothing_else() -> None:
+    for method in methods().values():
+        assert not [name for name, line in meanings(method).items() if not line], method.name
+    known = every_number()
+    for place in MEANINGS:
+        owner, _, name = place.rpartition(".")
+        assert name in known and (not owner or owner in known[name]), place
+
+
+def test_a_number_means_what_its_method_makes_of_it() -> None:
+    assert "MixMatch" in meanings(methods()["beta"])["alpha"] and "trusted" in meanings(SODA)["alpha"]
+    assert "deviation" in meanings(SODA.but(search="evolution"))["sigma"]
+    assert meanings(SODA.but(search="evolution"))["sigma"] != meanings(SODA)["sigma"]
+
+
+@pytest.mark.parametrize("name", ["deployed", "soda-e", "lame", "bn"])
+def test_methods_without_epochs_refuse_them(name) -> None:
+    assert "epochs" not in methods()[name].numbers()
+    with pytest.raises(RecipeError, match="has no number 'epochs'"):
+        methods()[name].but(epochs=5)
+
+
+@pytest.mark.parametrize("number", ["lr", "q", "search", "step", "batch", "average"])
+def test_what_learns_nothing_has_no_numbers(number) -> None:
+    with pytest.raises(RecipeError, match=f"deployed has no number '{number}'; it has none"):
+        methods()["deployed"].but(**{number: 1})

@@ -14,7 +14,7 @@ from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.errors import RecipeError, SodaError
 from soda_tta.plan import Plan, plan_run
-from soda_tta.recipes import find_method
+from soda_tta.recipes import Recipe, find_method
 
 CLEAN = "clean"
 ORDERS = ("given", "classes")
@@ -60,11 +60,16 @@ class Cell:
     @property
     def experiment(self) -> str:
         """What is run, however its numbers are put: a number that is the method's own says nothing."""
-        facts = {**self._facts(), "numbers": find_method(self.method).but(**self.numbers).numbers()}
+        facts = {**self._facts(), "numbers": self.all_numbers}
         del facts["curve"]  # watching changes nothing
         if self.corruption == CLEAN:
             del facts["severity"]
         return json.dumps(facts, sort_keys=True)
+
+    @property
+    def all_numbers(self) -> dict[str, Any]:
+        """Those of its method, with its changes."""
+        return find_method(self.method).but(**self.numbers).numbers()
 
     @property
     def of_own_model(self) -> bool:
@@ -112,6 +117,9 @@ class Cell:
             raise RecipeError(f"there is no order {self.order!r}; choose one of {', '.join(ORDERS)}.")
         self._check_model()
         self.plan()
+        recipe = find_method(self.method).but(**self.numbers)
+        if isinstance(recipe, Recipe):
+            recipe.check_size()
 
     def plan(self) -> Plan:
         """What it will ask of the model, at most."""

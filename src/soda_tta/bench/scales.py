@@ -45,11 +45,11 @@ class Scale:
             for stage in ("epochs", "finetune_epochs")
             if known.get(stage, 0) > 10  # fewer are not counted in the paper's epochs
         }
-        if data == "cifar100" and known["epochs"] and "directions" in known:
+        if data == "cifar100" and known.get("epochs") and "directions" in known:
             changes["q"] = 10  # "for all methods using ZOO"
-        if data == "cifar100" and known["epochs"] and "deviation" in known:
+        if data == "cifar100" and known.get("epochs") and "deviation" in known:
             changes["deviation"] = 0.267  # perturbations are in pixels normalised as the data set is
-        if data == "imagenet" and known["epochs"] and "tau" in known:
+        if data == "imagenet" and known.get("epochs") and "tau" in known:
             changes["tau"] = 0.1
         if not self.own_lr and (lr := self.rate(method, data)):
             changes["lr"] = lr

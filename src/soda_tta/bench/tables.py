@@ -11,6 +11,7 @@ from typing import Any
 
 from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
+from soda_tta.errors import SodaError
 from soda_tta.recipes import methods
 
 ORDER = (*CORRUPTIONS, CLEAN)
@@ -168,11 +169,24 @@ def with_clean_everywhere(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def column_names(entries: Sequence[Entry]) -> list[str]:
-    """The column of every cell."""
+    """The column of every cell; one experiment, however its numbers were put, has the shortest of its names."""
     rows = "data" if domains_are_rows(entries) else None
     varying = [name for name in what_varies(entries) if name != rows]
     alike = by_method(entries)
-    return [label(cell, varying, alike[cell.method]) for cell, _ in entries]
+    labels = [label(cell, varying, alike[cell.method]) for cell, _ in entries]
+    kinds = [(cell.method, resolved(cell), *(getattr(cell, name) for name in varying)) for cell, _ in entries]
+    shortest: dict[tuple[Any, ...], str] = {}
+    for kind, name in zip(kinds, labels, strict=True):
+        shortest[kind] = min(shortest.get(kind, name), name, key=len)
+    return [shortest[kind] for kind in kinds]
+
+
+def resolved(cell: Cell) -> str:
+    """All numbers of a cell; only those it names where its method, of the user's own, is not at hand."""
+    try:
+        return str(sorted(cell.all_numbers.items()))
+    except SodaError:
+        return str(sorted(cell.numbers.items()))
 
 
 def by_method(entries: Sequence[Entry]) -> dict[str, list[Cell]]:

@@ -11,7 +11,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "methods", help="list the methods, what they need and what they cost", description=__doc__
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="one method: every number of it, with its value")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="one method: every number of it and what it means")
     parser.add_argument("--json", action="store_true", help="print machine-readable JSON, with every number")
     parser.set_defaults(run=run)
 
@@ -19,6 +19,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     from soda_tta.plan import plan_run
     from soda_tta.recipes import find_method, methods
+    from soda_tta.recipes.meanings import meanings
     from soda_tta.recipes.recipe import ALIASES
 
     images = 10_000  # as in the paper
@@ -31,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
             "of_images": images,
             "summary": recipe.summary,
             "numbers": recipe.numbers(),
+            "meanings": meanings(recipe),
         }
         for recipe in chosen
     ]
@@ -45,8 +47,10 @@ def run(options: argparse.Namespace) -> int:
     if options.name is None:
         print("The numbers of one of them: soda-tta methods NAME")
         return 0
-    print("\nIts numbers; change one with --set NAME=VALUE:")
-    short = {name: letter for letter, name in ALIASES.items()}
-    for name, value in rows[0]["numbers"].items():
-        print(f"  {name + (f' ({short[name]})' if name in short else ''):<16} {value}")
+    numbers, meant = rows[0]["numbers"], rows[0]["meanings"]
+    print("\nIts numbers; change one with --set NAME=VALUE:" if numbers else "\nIt has no numbers.")
+    short = {name: f"{name} ({letter})" for letter, name in ALIASES.items()}
+    widest = max((len(str(value)) for value in numbers.values()), default=0)
+    for name, value in numbers.items():
+        print(f"  {short.get(name, name):<16} {value!s:<{widest}}  {meant[name]}".rstrip())
     return 0

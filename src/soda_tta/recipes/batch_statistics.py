@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from soda_tta.recipes.procedure import Array, Given, Procedure, in_order, own_co
 @dataclass(frozen=True, kw_only=True)
 class BatchStatistics(Procedure):
     """Normalise by the statistics of the test batch instead of those of the training set."""
+
+    once: ClassVar[bool] = True
 
     name: str = "bn"
     summary: str = "White box: batch-norm statistics of the test batch."

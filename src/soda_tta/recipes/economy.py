@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,8 @@ class Economy(Procedure):
     a larger budget goes on with CMA-ES until images held out from it see no gain. The adaptor is adopted only if the
     information shared by two looks at images the search never saw rises beyond chance (`level`).
     """
+
+    once: ClassVar[bool] = True
 
     name: str = "soda-e"
     summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ class Neighbours(Procedure):
     The published method looks at the model's features, which a black box does not show: hence the name LAME-prob.
     Expect gains only where labels are correlated within a batch.
     """
+
+    once: ClassVar[bool] = True
 
     name: str = "lame"
     summary: str = "LAME-prob: answers corrected by their neighbours; no further query."

@@ -67,6 +67,7 @@ class Procedure(ABC):
     """A method with a mind of its own: `answer(given) -> probabilities`, its numbers as fields."""
 
     elastic: ClassVar[bool] = False  # does less when the budget is small, instead of refusing
+    once: ClassVar[bool] = False  # does its work once, whatever the epochs: they are no number of it
 
     name: str
     summary: str
@@ -112,7 +113,8 @@ class Procedure(ABC):
         return replace(self, **{name: convert(name, value, known[name]) for name, value in numbers.items()})
 
     def numbers(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name not in ("name", "summary", "needs")}
+        hidden = ("name", "summary", "needs", *(("epochs",) if self.once else ()))
+        return {name: value for name, value in asdict(self).items() if name not in hidden}
 
 
 def outcome_of(recipe: Procedure, given: Given) -> Outcome:

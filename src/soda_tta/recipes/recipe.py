@@ -53,6 +53,8 @@ class Recipe:
         10
         """
         recipe = self
+        if self.adaptor is None and numbers:
+            raise self._unknown(next(iter(numbers)))
         for part in OTHERS:
             if part in numbers:
                 recipe = recipe._with_other(part, numbers.pop(part))
@@ -88,7 +90,7 @@ class Recipe:
         return replace(self, learning_rates=(), step=replace(self.step, lr=lr))
 
     def _with(self, name: str, value: Any) -> Recipe:
-        if name in OWN:
+        if name in self._own:
             return replace(self, **{name: convert(name, value, getattr(self, name))})
         for part in self._parts:
             current = getattr(self, part)
@@ -96,11 +98,16 @@ class Recipe:
                 value = convert(name, value, getattr(current, name))
                 changed: Any = replace(current, **{name: value})  # type: ignore[type-var]
                 return replace(self, **{part: changed})
-        raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(self.numbers())} (q is directions).")
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> RecipeError:
+        known = ", ".join(self.numbers()) or "none"
+        letters = " (q is directions)" if "directions" in self.numbers() else ""
+        return RecipeError(f"{self.name} has no number {name!r}; it has {known}{letters}.")
 
     def numbers(self) -> dict[str, Any]:
         """Every number of the recipe under the name `but` takes."""
-        flat: dict[str, Any] = {name: getattr(self, name) for name in OWN}
+        flat: dict[str, Any] = {name: getattr(self, name) for name in self._own}
         for part in self._parts:
             if is_dataclass(current := getattr(self, part)):
                 flat.update(asdict(current))  # type: ignore[arg-type]
@@ -108,7 +115,7 @@ class Recipe:
             flat["step"] = type(self.step).__name__.lower()
         for part, others in OTHERS.items():
             for name, kind in others.items():
-                if isinstance(getattr(self, part), kind):
+                if part in self._parts and isinstance(getattr(self, part), kind):
                     flat[part] = name
         if self.learning_rates:
             flat["lr"] = "auto"
@@ -121,9 +128,21 @@ class Recipe:
         step = self.step if lr is None else replace(self.step, lr=lr)
         return self.search.start(adaptor.parameters, step, seed)
 
+    def check_size(self) -> None:
+        """Refuse a search that cannot take as many parameters as the adaptor has."""
+        if self.adaptor is not None and self.epochs and isinstance(self.search, Evolution):
+            self.start(self.adaptor.build(seed=0), seed=0)
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """The numbers that belong to no part; without an adaptor nothing is learned, and none matters."""
+        return () if self.adaptor is None else ("epochs", "batch", "average")
+
     @property
     def _parts(self) -> tuple[str, ...]:
-        """The parts at work: evolution makes no use of the step."""
+        """The parts at work: none without an adaptor, and evolution makes no use of the step."""
+        if self.adaptor is None:
+            return ()
         return PARTS[:-1] if isinstance(self.search, Evolution) else PARTS
 
     def renamed(self, name: str, summary: str) -> Recipe:
@@ -135,7 +154,6 @@ class Recipe:
         return self.search.candidates
 
 
-OWN = ("epochs", "batch", "average")  # the numbers that belong to no part
 PARTS = ("adaptor", "reliable", "objective", "search", "step")
 NO_STEP = "evolution follows no gradient and has neither lr nor step; leave them out, its first deviation is sigma."
 
