@@ -282,6 +282,14 @@ def test_what_stands_where_a_run_should_go_is_named(images, box, tmp_path) -> No
             adapt(images, box, out=tmp_path / out, **FAST)
 
 
+def test_a_run_of_a_version_that_listed_numbers_which_did_nothing_goes_on(images, box, tmp_path) -> None:
+    made = adapt(images, box, "lame", out=tmp_path / "run")
+    card = json.loads((tmp_path / "run" / "run.json").read_text())
+    card["numbers"]["epochs"] = 1
+    (tmp_path / "run" / "run.json").write_text(json.dumps(card))
+    assert np.array_equal(adapt(images, box, "lame", out=tmp_path / "run", resume=True).after, made.after)
+
+
 def test_a_run_of_a_version_without_a_number_says_so(images, box, tmp_path) -> None:
     adapt(images, box, out=tmp_path / "run", **FAST)
     card = json.loads((tmp_path / "run" / "run.json").read_text())

@@ -49,3 +49,13 @@ def test_choosing_the_learning_rate_is_paid_for_in_the_plan() -> None:
     assert plan.queries["probe"] == 6000 * 50
     with pytest.raises(BudgetError, match="lr="):
         plan_run(AUTO, 1000, budget=10)
+
+
+def test_a_stream_that_can_afford_nothing_but_the_first_look_is_planned_so() -> None:
+    assert plan_run(methods()["soda-o"], 1000, budget=1).queries == {"select": 1000, "probe": 0, "evaluate": 0}
+    assert plan_run(methods()["soda-o"], 1000, budget=1.5).total == 1500
+
+
+def test_progress_is_counted_to_what_the_steps_will_be() -> None:
+    counted = {name: plan_run(methods()[name], 1000).counted for name in ("soda", "soda-e", "soda-o", "dine", "ma-so")}
+    assert counted == {"soda": None, "soda-e": 0, "soda-o": 80, "dine": 150, "ma-so": 150}

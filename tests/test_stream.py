@@ -261,8 +261,11 @@ def test_with_one_query_an_image_a_stream_is_the_model_itself(box, images) -> No
     stream = Stream(box, budget=1, **SMALL)
     np.testing.assert_array_equal(np.concatenate(run(stream, images, 25, 25)), box(images))
     assert stream.ledger.queries == {"select": 50}
-    with pytest.raises(BudgetError, match="at least 1"):
-        Stream(box, budget=0.5)
+    for budget in (0.5, float("inf"), float("nan")):
+        with pytest.raises(BudgetError, match="at least 1"):
+            Stream(box, budget=budget)
+    with pytest.raises(RecipeError, match="negative"):
+        Stream(box, seed=-1)
 
 
 @pytest.mark.parametrize("budget", [None, 12])

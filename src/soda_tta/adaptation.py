@@ -135,7 +135,7 @@ def adapt(
                     after = answers(adaptor, "evaluate", otherwise=before)
                 except Stopped:
                     stopped, after = "interrupted", None
-        if after is not None and recipe.numbers().get("average"):
+        if after is not None and recipe.numbers().get("average") is True:
             after = (before + after) / 2  # both are paid already
         clock.note()  # an interrupted run goes on from here
         run = Run(

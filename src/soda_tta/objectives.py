@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from soda_tta.errors import RecipeError
+
 Array = np.ndarray[Any, np.dtype[Any]]
 LOG_EPSILON = 1e-5  # the released code's log(p + 1e-5)
 SHARED_EPSILON = 1e-6  # pairs of classes never seen together count nothing
@@ -160,6 +162,10 @@ class Soda:
     alpha: float = 1e-4
     beta: float = 0.0
 
+    def __post_init__(self) -> None:
+        if min(self.alpha, self.beta) < 0:
+            raise RecipeError(f"alpha {self.alpha} and beta {self.beta} are weights and must not be negative.")
+
     def __call__(self, probabilities: Array, labels: Array, reliable: Array) -> Loss:
         information = mutual_information(probabilities[~reliable])
         agreement = cross_entropy(probabilities[reliable], labels[reliable])
@@ -180,6 +186,10 @@ class PseudoLabels:
     """Plain cross-entropy on every initial pseudo-label, trusted or not (DA-PL, DA-Direct)."""
 
     beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.beta < 0:
+            raise RecipeError(f"beta {self.beta} is a weight and must not be negative.")
 
     def __call__(self, probabilities: Array, labels: Array, reliable: Array) -> Loss:
         agreement = cross_entropy(probabilities, labels)

@@ -23,6 +23,7 @@ class Plan:
     queries: dict[str, int]  # by purpose
     limit: int | None  # the hard limit in queries
     shortened: bool  # the budget does not reach for the whole recipe
+    counted: int | None = None  # the epoch of the last step told of, where it is another; 0: nobody knows
 
     @property
     def total(self) -> int:
@@ -100,11 +101,13 @@ def _plan_procedure(recipe: Procedure, images: int, limit: int | None) -> Plan:
     needed = sum(queries.values())
     if limit is None or needed <= limit:
         nothing = len(queries) == 1 and bool(recipe.queries(images))
-        return Plan(images, 0 if nothing else recipe.epochs, (), queries, limit, shortened=nothing)
+        return Plan(images, 0 if nothing else recipe.epochs, (), queries, limit, nothing, recipe.counted(images))
     if not recipe.elastic:
         raise BudgetError(f"{recipe.name} needs {needed / images:g} queries an image; raise the budget.")
-    queries["probe"] = max(0, queries["probe"] - (needed - limit))
-    return Plan(images, recipe.epochs, (), queries, limit, True)
+    for purpose in ("probe", "evaluate"):  # it learns less, and then answers with its first look
+        queries[purpose] -= (less := min(queries[purpose], needed - limit))
+        needed -= less
+    return Plan(images, recipe.epochs, (), queries, limit, True, recipe.counted(images))
 
 
 def _whole_steps(learning: int, images: int, batch: int, candidates: int) -> int:

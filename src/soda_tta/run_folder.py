@@ -47,6 +47,8 @@ def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> None:
             raise RunError(f"{folder} holds a run already; continue it with --resume, or choose another --out.")
         old = read_card(folder)
         old["box"].pop("classes", None)
+        if old["method"] == card["method"]:  # a number that a version has taken away did nothing; others stay
+            old["numbers"] = {name: value for name, value in old["numbers"].items() if name in card["numbers"]}
         # the same recipe is planned alike, unless another version planned it
         old, new = ({**of, "rungs": of["plan"]["rungs"]} for of in (old, card))
         differs = [name for name in (*IDENTITY, "rungs") if _plain(old.get(name)) != _plain(new[name])]
@@ -71,8 +73,8 @@ def _plain(value: Any) -> Any:
 
 def _lacking(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The numbers that are new since, if nothing else tells the two apart."""
-    same = all(_plain(new[name]) == value for name, value in old.items() if name in new)
-    return [name for name in new if name not in old] if same and old.keys() <= new.keys() else []
+    same = all(_plain(new[name]) == value for name, value in old.items())
+    return [name for name in new if name not in old] if same else []
 
 
 def _difference(old: Any, new: Any) -> str:

@@ -56,8 +56,10 @@ class Stream:
         listener: Callable[[Step], None] | None = None,
         **numbers: Any,
     ) -> None:
-        if budget is not None and not budget >= 1:
-            raise BudgetError(f"a budget of {budget:g} queries an image cannot answer each once; give at least 1.")
+        if budget is not None and not 1 <= budget < math.inf:
+            raise BudgetError(f"a budget of {budget:g} queries an image is none to keep; give a number, at least 1.")
+        if seed < 0:
+            raise RecipeError(f"seed {seed} is negative; give 0 or more.")
         self.box, self.recipe = load_box(box), find_stream(method).but(**numbers)
         recipe = self.recipe.recipe
         if recipe.needs != "probabilities":

@@ -1,13 +1,16 @@
 """Figures from a store: the numbers behind them by hand, and files that are what their suffix says."""
 
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from soda_tta.adaptors import Identity
 from soda_tta.bench import Cell, Store
 from soda_tta.bench.figure_data import convergence, heat
 from soda_tta.bench.figures import SUFFIXES, draw_figure, figure_facts
-from soda_tta.bench.learned import find_cells
+from soda_tta.bench.learned import adaptor_of, find_cells
 from soda_tta.errors import SodaError
 
 
@@ -124,3 +127,26 @@ def test_of_a_method_run_in_several_ways_one_is_named_as_in_the_table(tmp_path) 
     store.add(Cell(method="soda", corruption="fog"), {"after": 50.0})
     (cell,) = find_cells(store, "soda")  # a column of this very name
     assert cell.numbers == {}
+
+
+def test_what_was_not_kept_is_learned_again_beside_the_store(tmp_path, monkeypatch) -> None:
+    store, cell = Store(tmp_path / "store"), Cell(method="soda", corruption="fog")
+    store.add(cell, {"after": 50.0})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "another file system"))  # where nothing can be moved from
+
+    def run_cell(cell: Cell, folder: Path) -> None:
+        folder.mkdir()
+        Identity().save(folder / "adaptor.safetensors")
+
+    monkeypatch.setattr("soda_tta.bench.learned.run_cell", run_cell)
+    with pytest.raises(SodaError, match="nothing to show"):
+        adaptor_of(store, cell)
+    assert store.adaptor_path(cell).exists() and not list(store.folder.glob(".again-*"))
+
+
+def test_an_experiment_put_in_two_ways_is_one_series(tmp_path) -> None:
+    store = Store(tmp_path)
+    for images in (50, 100):
+        for numbers in ({}, {"q": 5}):
+            store.add(Cell(method="soda", images=images, numbers=numbers), result(20, 30.0))
+    assert list(figure_facts(store, "points")["series"]) == ["soda, gaussian noise"]

@@ -94,6 +94,9 @@ def test_a_number_that_is_the_methods_own_makes_no_column_of_its_own() -> None:
     cells = [Cell(method="soda", corruption=c, numbers=n) for c, n in zip(["fog", "snow"] * 2, put, strict=True)]
     table = make_table((cell, RESULT) for cell in cells)
     assert table.columns == ["soda", "soda (q=10)"] and len(table.values) == 4
+    two = [{"alpha": 1e-4}, {"alpha": 1e-2}, {"rho": 0.9}, {"rho": 0.1}]  # two ablations in one store
+    both = make_table((Cell(method="soda", numbers=numbers), RESULT) for numbers in two)
+    assert both.columns == ["soda", "soda (alpha=0.01)", "soda (rho=0.1)"]
     alone = make_table([(cells[0], RESULT), (replace(cells[2], corruption="fog"), RESULT)])
     assert alone.columns == ["soda (q=5)", "soda (q=10)"]  # an ablation says what it varies
 

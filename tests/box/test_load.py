@@ -1,6 +1,7 @@
 """`load_box` picks by what it is given, and says what it takes otherwise."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ from torch import nn
 
 from soda_tta import load_box
 from soda_tta.box import Batched, CallableBox, ModuleBox, OnnxBox
-from soda_tta.errors import BoxError
+from soda_tta.box.retrying import patiently
+from soda_tta.errors import BoxError, BoxUnavailable
 
 GREY = np.full((2, 3, 4, 4), 0.5, np.float32)
 SOURCE = """
@@ -171,3 +173,19 @@ def test_a_senseless_option_is_refused_before_anything_is_asked() -> None:
 def test_no_images_a_request_and_no_time_to_wait_make_no_sense(senseless: dict) -> None:
     with pytest.raises(BoxError, match="it must be more than 0"):
         load_box(halves, **senseless)
+
+
+def test_a_server_that_is_slow_to_come_is_loaded_with_all_that_was_stated(monkeypatch) -> None:
+    tries = []
+
+    class Slow(CallableBox):
+        def __init__(self, url: str) -> None:
+            tries.append(url)
+            if len(tries) < 3:
+                raise BoxUnavailable("not there yet.")
+            super().__init__(halves)
+
+    monkeypatch.setattr("soda_tta.box.load.OpenInferenceBox", Slow)
+    monkeypatch.setattr("soda_tta.box.load.patiently", partial(patiently, sleep=lambda seconds: None))
+    box = load_box("http://host/v2/models/cats", partial=True)
+    assert len(tries) == 3 and box.partial

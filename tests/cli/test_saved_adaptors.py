@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -28,6 +29,17 @@ from soda_tta.recipes import Procedure
 class Mine(Procedure):
     def answer(self, given):
         {does}
+mine = Mine(name="mine", summary="Of one's own.", needs="probabilities")
+"""
+WITH_NUMBERS = """
+from dataclasses import dataclass
+from soda_tta.recipes import Procedure
+@dataclass(frozen=True, kw_only=True)
+class Mine(Procedure):
+    steps: int = 3
+    average: int = 3
+    def answer(self, given):
+        return given.before[:, ::-1]
 mine = Mine(name="mine", summary="Of one's own.", needs="probabilities")
 """
 ADAPT = ["adapt", "--model", "{model}:predict", "--images", "night"]
@@ -217,6 +229,20 @@ def test_labels_that_do_not_fit_the_model_leave_the_run_and_say_so(soda, place) 
     assert "answers changed" in told
 
 
+def test_labels_by_name_need_the_models_names_and_nothing_is_lost_without(soda, place) -> None:
+    (place / "labels.csv").write_text("file,label\n" + "".join(f"{i:02}.png,{'ab'[i % 2]}\n" for i in range(40)))
+    (place / "classes.txt").write_text("a\nb\nc\nd\n")
+    words = [*ADAPT, *SMALL, "--labels", "labels.csv", "--json"]
+    code, told, said = soda(*words, "--out", "run")
+    assert code == 2 and "--classes FILE" in said and "--classes FILE" in json.loads(told)["certificate_error"]
+    code, told, _ = soda(*words, "--out", "run", "--resume", "--classes", "classes.txt")
+    assert code == 0 and "certificate" in json.loads(told)
+    (place / "classes.txt").write_text("a\nc\n")
+    code, _, said = soda(*words, "--out", "other", "--classes", "classes.txt")
+    assert code == 2 and "'b' is none of the 2 class names" in said and not (place / "other").exists()
+    assert soda(*ADAPT, "--out", "other", "--classes", "classes.txt")[0] == 2
+
+
 def test_the_summary_knows_that_there_are_labels(soda, place) -> None:
     (place / "labels.csv").write_text("file,label\n" + "".join(f"{i:02}.png,{i % 4}\n" for i in range(40)))
     _, told, _ = soda(*ADAPT, *SMALL, "--out", "run", "--labels", "labels.csv")
@@ -250,6 +276,25 @@ def test_what_a_method_of_ones_own_asks_is_counted(soda, model, place) -> None:
     (place / f"{name}.py").write_text(MINE.format(does="return given.box(given.images[slice(0, 40)])"))
     code, told, _ = soda(*ADAPT, "--method", f"{name}:mine", "--budget", "5", "--out", "run", "--json")
     assert code == 0 and json.loads(told)["queries"] == {"select": 40, "probe": 40} and model.asked == 80
+
+
+@pytest.mark.parametrize("text", ["def mine(:", "mine = unknown", "raise RuntimeError('a slip')", "import nowhere"])
+def test_a_file_of_ones_own_that_cannot_be_loaded_is_told_as_such(soda, place, text: str) -> None:
+    name = f"broken_{place.name}".replace("-", "_")
+    (place / f"{name}.py").write_text(text)
+    code, _, said = soda("methods", f"{name}:mine")
+    assert code == 2 and f"'{name}:mine' could not be loaded" in said
+
+
+def test_numbers_of_a_method_of_ones_own_are_not_explained_by_ours(soda, model, place) -> None:
+    name = f"own_{place.name}".replace("-", "_")
+    (place / f"{name}.py").write_text(WITH_NUMBERS)
+    _, told, _ = soda("methods", f"{name}:mine", "--json")
+    (row,) = json.loads(told)
+    assert row["meanings"] == {**dict.fromkeys(row["numbers"], ""), "epochs": ANY, "batch": ANY}
+    assert soda(*ADAPT, "--method", f"{name}:mine", "--out", "run")[0] == 0
+    rows = list(csv.DictReader((place / "run" / "predictions.csv").open()))
+    assert any(row["before"] != row["after"] for row in rows)  # its answers are its own: `average` is a word of ours
 
 
 def test_methods_tells_the_numbers_of_one(soda) -> None:

@@ -77,7 +77,7 @@ def every_number() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for method in (*methods().values(), *variants):
         for name in method.numbers():
-            found.setdefault(name, set()).update({method.name, str(method.numbers().get("search"))})
+            found.setdefault(name, {"recipe"}).update({method.name, str(method.numbers().get("search"))})
     return found
 
 
@@ -107,3 +107,49 @@ def test_methods_without_epochs_refuse_them(name) -> None:
 def test_what_learns_nothing_has_no_numbers(number) -> None:
     with pytest.raises(RecipeError, match=f"deployed has no number '{number}'; it has none"):
         methods()["deployed"].but(**{number: 1})
+
+
+@pytest.mark.parametrize(
+    ("method", "numbers"),
+    [
+        ("soda", {"momentum": 1}),
+        ("soda", {"weight_decay": -1}),
+        ("soda", {"alpha": -1}),
+        ("soda", {"beta": -0.1}),
+        ("soda-r", {"beta1": 1}),
+        ("soda-r", {"beta2": -0.1}),
+        ("soda-r", {"epsilon": 0}),
+        ("da-pl", {"beta": -1}),
+        ("tent", {"lr": -1}),
+        ("ma-so", {"lr": 0}),
+        ("ma-so", {"tau": 5}),
+        ("ma-so", {"alpha": -1}),
+        ("lame", {"neighbours": -4}),
+        ("lame", {"steps": 0}),
+        ("soda-office-home", {"momentum": 2}),
+        ("soda-office-home", {"agreement": -1}),
+        ("soda", {"epochs": None}),
+        ("soda", {"epochs": True}),
+        ("soda", {"lr": [1]}),
+        ("soda-e", {"without": ["colour"]}),
+    ],
+)
+def test_impossible_numbers_are_refused_where_they_are_given(method: str, numbers) -> None:
+    with pytest.raises(RecipeError):
+        methods()[method].but(**numbers)
+
+
+@pytest.mark.parametrize(
+    ("method", "number"),
+    [("soda-r-office-home", "q"), ("da-pl", "tau"), ("da-direct", "rho"), ("soda-fo", "search")],
+)
+def test_numbers_that_would_do_nothing_are_refused(method: str, number: str) -> None:
+    assert {"q": "directions"}.get(number, number) not in methods()[method].numbers()
+    with pytest.raises(RecipeError):
+        methods()[method].but(**{number: "multi-point" if number == "search" else 0.5})
+
+
+@pytest.mark.parametrize("method", list(methods()))
+def test_what_a_method_lists_it_takes(method: str) -> None:
+    numbers = methods()[method].numbers()
+    assert methods()[method].but(**numbers).numbers() == numbers

@@ -251,6 +251,14 @@ def test_a_remembered_command_is_shown_without_its_password_and_finds_the_images
     assert "<img" not in run.report(tmp_path / "page.html").read_text()
 
 
+def test_the_command_once_more_has_another_folder_however_it_was_put(run, tmp_path) -> None:
+    for out in (["--out", "runs/night"], ["--out=runs/night"]):
+        run.card["command"] = ["adapt", "--model", "m.onnx", "--images", "night", *out, "--seed", "1"]
+        html = run.report(tmp_path / "page.html").read_text()
+        command = re.search(r"<h3>This run once more</h3>\s*<pre>(.*?)</pre>", html, re.DOTALL)[1]
+        assert "runs/night" not in command and re.search("--out[ =]RUN --seed 1", command)
+
+
 def test_runs_side_by_side(images, model, tmp_path) -> None:
     labels = model(images).argmax(axis=1)
     first = adapt(images, model, "soda", **SMALL)

@@ -8,7 +8,7 @@ from typing import Any
 
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import by_method, column_names, label, make_table, what_varies
+from soda_tta.bench.tables import column_names, make_table, once, what_varies
 from soda_tta.errors import SodaError
 
 Entry = tuple[Cell, dict[str, Any]]
@@ -31,7 +31,7 @@ def curve(result: dict[str, Any]) -> list[Point]:
 
 def convergence(store: Store) -> dict[str, Any]:
     """Accuracy by epoch, the mean of the seeds; and of the model as it is."""
-    entries = [entry for entry in store if entry[1]["curve"]]
+    entries = once(entry for entry in store if entry[1]["curve"])
     wanted(entries, "cells with a curve", "convergence")
     series: dict[str, dict[int, list[Point]]] = {}
     for name, (cell, result) in zip(series_names(entries), entries, strict=True):
@@ -89,12 +89,10 @@ def values_of(name: str, entries: Iterable[Entry]) -> set[Any]:
 
 def points(store: Store) -> dict[str, Any]:
     """Accuracy by the number of test images, before and after."""
-    entries = list(store)
+    entries = once(store)
     wanted(entries if len({cell.images for cell, _ in entries}) > 1 else [], "cells that vary images", "points")
     series: dict[str, dict[int, list[tuple[float, float]]]] = {}
-    varying, alike = [name for name in what_varies(entries) if name != "images"], by_method(entries)
-    for cell, result in entries:
-        name = label(cell, varying, alike[cell.method])
+    for (cell, result), name in zip(entries, column_names(entries, beside=("images",)), strict=True):
         by = series.setdefault(f"{name}, {cell.corruption.replace('_', ' ')}", {})
         by.setdefault(cell.images, []).append((result["before"], result["after"]))
     return {

@@ -13,6 +13,7 @@ from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.errors import SodaError
 from soda_tta.recipes import methods
+from soda_tta.recipes.recipe import ALIASES
 
 ORDER = (*CORRUPTIONS, CLEAN)
 Entry = tuple[Cell, dict[str, Any]]
@@ -102,18 +103,15 @@ class Table:
 
 def make_table(results: Iterable[Entry]) -> Table:
     """Only seeds share a place: whatever else differs between cells goes into the names of their columns."""
-    entries = list(results)
+    entries = once(results)
     table = Table("data" if domains_are_rows(entries) else "corruption")
     everywhere = with_clean_everywhere(entries)
     told = {table.heading, *what_varies(everywhere)}  # by the names of rows and columns
     if all(cell.corruption == CLEAN for cell, _ in entries):
         told.add("severity")
-    alike, seen = by_method(everywhere), set()
+    alike = by_method(everywhere)
     for (cell, result), column in zip(everywhere, column_names(everywhere), strict=True):
-        place = (column, getattr(cell, table.heading), cell.seed)
-        if place not in seen:  # the same experiment may be there twice, its numbers called by other names
-            table.add(cell, result, column, protocol_of(cell, told | differing(alike[cell.method])))
-        seen.add(place)
+        table.add(cell, result, column, protocol_of(cell, told | differing(alike[cell.method])))
     return table
 
 
@@ -168,17 +166,21 @@ def with_clean_everywhere(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def column_names(entries: Sequence[Entry]) -> list[str]:
-    """The column of every cell; one experiment, however its numbers were put, has the shortest of its names."""
+def column_names(entries: Sequence[Entry], beside: Sequence[str] = ()) -> list[str]:
+    """The column of every cell; facts told `beside` it are left out.
+
+    One experiment has one name: where its numbers were put in several ways, those that are the method's own are left
+    out.
+    """
     rows = "data" if domains_are_rows(entries) else None
-    varying = [name for name in what_varies(entries) if name != rows]
+    varying = [name for name in what_varies(entries) if name != rows and name not in beside]
     alike = by_method(entries)
-    labels = [label(cell, varying, alike[cell.method]) for cell, _ in entries]
     kinds = [(cell.method, resolved(cell), *(getattr(cell, name) for name in varying)) for cell, _ in entries]
-    shortest: dict[tuple[Any, ...], str] = {}
-    for kind, name in zip(kinds, labels, strict=True):
-        shortest[kind] = min(shortest.get(kind, name), name, key=len)
-    return [shortest[kind] for kind in kinds]
+    names: dict[tuple[Any, ...], str] = {}
+    for kind, (cell, _) in zip(kinds, entries, strict=True):
+        full, bare = (label(each, varying, alike[cell.method]) for each in (cell, without_own(cell)))
+        names[kind] = full if names.get(kind, full) == full else bare
+    return [names[kind] for kind in kinds]
 
 
 def resolved(cell: Cell) -> str:
@@ -187,6 +189,29 @@ def resolved(cell: Cell) -> str:
         return str(sorted(cell.all_numbers.items()))
     except SodaError:
         return str(sorted(cell.numbers.items()))
+
+
+def without_own(cell: Cell) -> Cell:
+    """The same with the numbers alone that its method does not have anyway."""
+    try:
+        own = replace(cell, numbers={}).all_numbers
+    except SodaError:
+        return cell
+    changed = {name: value for name, value in cell.numbers.items() if own.get(ALIASES.get(name, name)) != value}
+    return replace(cell, numbers=changed)
+
+
+def once(entries: Iterable[Entry]) -> list[Entry]:
+    """Each experiment once, watched rather than not: merged stores may have it twice, its numbers put in other ways."""
+    found: dict[str, Entry] = {}
+    for cell, result in entries:
+        severity = 1 if cell.corruption == CLEAN else cell.severity
+        place = f"{replace(cell, numbers={}, curve=0, severity=severity).key} {resolved(cell)}"
+        known, kept = found.setdefault(place, (cell, result))
+        if known != cell:  # both ways to put its numbers give way to the plain one
+            watched = result if result.get("curve") and not kept.get("curve") else kept
+            found[place] = (without_own(cell), watched)
+    return list(found.values())
 
 
 def by_method(entries: Sequence[Entry]) -> dict[str, list[Cell]]:

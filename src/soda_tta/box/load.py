@@ -81,6 +81,7 @@ def _with_input(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *beside: str) -> Box:
+    options = dict(options)  # a server that is not there yet is asked again with all of them
     partial = options.pop("partial", False)
     accepted = {*inspect.signature(kind).parameters, *INPUT_FACTS}
     unknown = sorted(set(options) - accepted)

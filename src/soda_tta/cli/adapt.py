@@ -55,6 +55,9 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--labels", metavar="FILE", help="true classes of some images (20 to 100 do): certifies the gain afterwards"
     )
+    group.add_argument(
+        "--classes", metavar="FILE", help="names of the model's classes, one a line, for --labels by name"
+    )
     group.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
     parser.set_defaults(run=run)
 
@@ -69,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
     if options.labels:  # what is wrong with them is told before anything is paid
         from soda_tta.report.labels import read_labels
 
-        read_labels(options.labels, [images.name(index) for index in range(len(images))], None, None)
+        read_labels(options.labels, [images.name(index) for index in range(len(images))], classes_of(options), None)
+    elif options.classes:
+        raise RunError("--classes names what --labels mean; give --labels too.")
     if options.dry_run:
         check_call(recipe, images, model_from(options), options.seed)  # loads the model; asks it nothing
         return dry_run(options, plan_run(recipe, len(images), options.budget), recipe)
@@ -101,12 +106,20 @@ def run(options: argparse.Namespace) -> int:
             raise
     if not options.json:
         print_summary(result, images=options.images, out=options.out, price=options.price, labels=options.labels)
-    certified = certificate(result, options) if options.labels and result.after is not None else None
+    certified, amiss = None, None
+    if options.labels and result.after is not None:
+        try:
+            certified = certificate(result, options)
+        except SodaError as error:
+            amiss = error
     if options.json:
         facts = {} if certified is None else {"certificate": certified.facts()}
+        facts |= {} if amiss is None else {"certificate_error": str(amiss)}
         print(json.dumps({**result.summary(), "out": options.out, **facts}))
     elif certified is not None:
         print(f"  {certified.sentence}")
+    if amiss is not None:
+        raise amiss
     if result.stopped == "interrupted":
         if not options.json:
             print(f"continue with: {resume_with}")
@@ -120,15 +133,22 @@ def anything_paid(out: Path) -> bool:
     return any(path.stat().st_size for path in kept)
 
 
+def classes_of(options: argparse.Namespace) -> Any:
+    from soda_tta.report.labels import read_classes
+
+    return read_classes(options.classes) if options.classes else None
+
+
 def certificate(result: Any, options: argparse.Namespace) -> Any:
     """What the labelled images say: after the run has ended, so that they cannot have been part of it."""
     from soda_tta.certificate import certify
     from soda_tta.report.labels import read_labels
 
     try:
-        read = read_labels(options.labels, result.names, None, result.before.shape[1])
+        read = read_labels(options.labels, result.names, classes_of(options), result.before.shape[1])
     except SodaError as error:
-        again = shlex.join(["soda-tta", "report", options.out, "--labels", options.labels])
+        named = ["--classes", options.classes] if options.classes else []
+        again = shlex.join(["soda-tta", "report", options.out, "--labels", options.labels, *named])
         raise type(error)(f"{error} The run itself is finished; with labels that fit: {again}") from error
     return certify(result.before[read.known], result.probabilities[read.known], read.values[read.known])
 

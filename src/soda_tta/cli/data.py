@@ -79,7 +79,7 @@ def run_get(options: argparse.Namespace) -> int:
     else:
         print(f"{options.name} ({got.source})")
         print(table([(path.name, f"{readable(path.stat().st_size):>9}  {path.parent}") for path in got.files]))
-        print(f'Open it with load_dataset("{options.name}"), or name it: --images {options.name}')
+        print(f'Open it with load_dataset("{options.name}"), or corrupt it: soda-tta corrupt --images {options.name}')
     return 0
 
 

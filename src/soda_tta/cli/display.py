@@ -45,11 +45,15 @@ class Display(Live):
         elif isinstance(event, Answered):
             self._show(event.purpose, f"{event.done:,}/{event.of:,} images")
         elif isinstance(event, Step):
-            epochs = self.plan.epochs if self.plan else event.epoch
             self.course = [*self.course[-KEPT:], event.mutual_information]
             drawn = sparkline(self.course, 24, self.console.encoding)
-            state = f"epoch {event.epoch}/{epochs}  objective {event.loss:.4f}  "
+            state = f"{self._place(event.epoch)}  objective {event.loss:.4f}  "
             self._show(event.purpose, f"{state}mutual information {event.mutual_information:.4f} {drawn}")
+
+    def _place(self, epoch: int) -> str:
+        """How far it is: of how many epochs, or which round where nobody knows how many there will be."""
+        last = None if self.plan is None else self.plan.epochs if self.plan.counted is None else self.plan.counted
+        return f"epoch {epoch}/{last}" if last else f"round {epoch}"
 
     def _show(self, purpose: str, state: str) -> None:
         if self.task is None or self.plan is None or self.ledger is None:

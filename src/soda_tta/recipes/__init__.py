@@ -76,8 +76,8 @@ def _own_method(place: str) -> Method:
     module, name = _module_of(place), place.partition(":")[2]
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise RecipeError(f"the method {place!r} could not be loaded: {error}.") from error
+    except Exception as error:  # the file is the user's: it may raise anything
+        raise RecipeError(f"the method {place!r} could not be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, Recipe | Procedure):
         raise RecipeError(f"{place!r} is {type(found).__name__}; a method is a Recipe or a Procedure.")
     return found

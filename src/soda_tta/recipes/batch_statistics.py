@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order, own_copy
+from soda_tta.search.steps import check_lr
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchStatistics(Procedure):
     """Normalise by the statistics of the test batch instead of those of the training set."""
 
-    once: ClassVar[bool] = True
-
     name: str = "bn"
     summary: str = "White box: batch-norm statistics of the test batch."
     needs: str = "weights"
+
+    def idle(self) -> tuple[str, ...]:
+        return ("epochs",)
 
     def queries(self, images: int) -> dict[str, int]:
         return {"probe": images}
@@ -50,6 +52,10 @@ class Tent(Procedure):
     summary: str = "White box: entropy minimised through the batch norms, one Adam step a batch."
     needs: str = "weights"
     lr: float = 1e-3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_lr(self.lr)
 
     def queries(self, images: int) -> dict[str, int]:
         return {"probe": images * self.epochs}

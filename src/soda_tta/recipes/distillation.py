@@ -74,6 +74,9 @@ class Distillation(Procedure):
             found |= {"target": "given", "module": describe(self.module)}
         return found
 
+    def counted(self, images: int) -> int:
+        return self.epochs + self.finetune_epochs
+
     def answer(self, given: Given) -> Array:
         if len(given.images) < 2:
             raise RecipeError(f"{self.name} trains a network and needs at least 2 images; `deployed` answers one.")

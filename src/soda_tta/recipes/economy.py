@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,6 @@ class Economy(Procedure):
     information shared by two looks at images the search never saw rises beyond chance (`level`).
     """
 
-    once: ClassVar[bool] = True
-
     name: str = "soda-e"
     summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."
     needs: str = "probabilities"
@@ -65,6 +63,12 @@ class Economy(Procedure):
         if not (0 < self.level < 0.5 and self.judged >= 10 and self.batch >= FEWEST_IMAGES):
             raise RecipeError(f"{self.name} needs level in (0, 0.5), judged >= 10 and batch >= {FEWEST_IMAGES}.")
         self.pursuit(), self.evolution(), self.moves()  # refuse impossible numbers
+
+    def idle(self) -> tuple[str, ...]:
+        return ("epochs",)
+
+    def counted(self, images: int) -> int:
+        return 0
 
     def pursuit(self) -> Pursuit:
         return Pursuit(tried=self.tried, caution=self.caution)
@@ -189,7 +193,7 @@ class Search:
             chosen = np.flatnonzero((points == search.theta).all(axis=1))
             if len(chosen) and chosen[0] > 0:
                 self.move(search.theta, indices, answers[chosen[0]])
-            self.report(search.rounds, search.length, answers)
+            self.report(search.length, answers)
         return search.theta
 
     def evolve(self, theta: Array) -> Array:
@@ -212,7 +216,7 @@ class Search:
                 answers = self.ask(search.ask(), indices)
                 search.tell([-mutual_information(rows) for rows in answers])
                 generation += 1
-                self.report(generation, search.length, answers)
+                self.report(search.length, answers)
             gained = mutual_information(self.ask(search.theta[None], held)[0])
             if gained <= score:
                 break
@@ -271,11 +275,11 @@ class Search:
             answers.append(self.box(adapted.reshape(-1, *adapted.shape[2:])))
         return np.concatenate(answers).reshape(len(thetas), len(prepared), -1)
 
-    def report(self, number: int, length: float, answers: Array) -> None:
+    def report(self, length: float, answers: Array) -> None:
         self.rounds += 1
         losses = tuple(-mutual_information(rows) for rows in answers)
         queries, self.told = self.spent - self.told, self.spent  # known answers are not asked for
-        self.given.tell(Step(number, 1, 1, length, "probe", queries, losses, -losses[0], 0.0))
+        self.given.tell(Step(self.rounds, 1, 1, length, "probe", queries, losses, -losses[0], 0.0))
 
 
 soda_e = Economy()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from soda_tta.recipes.recipe import Recipe
+
 if TYPE_CHECKING:
     from soda_tta.recipes import Method
 
-# A number that means something else in one method is there as "method.number".
+# A number that means something else in one method is there as "method.number", with a search as "search.number", and
+# in all that run on the training loop as "recipe.number".
 MEANINGS = {
     "epochs": "times every image is learned from",
     "soda-o.epochs": "times each arriving batch is learned from, with the queue",
@@ -23,10 +26,13 @@ MEANINGS = {
     "blocks": "residual blocks between its two convolutions",
     "pairs": "down- and up-sampling steps between them",
     "activation": "hardswish or relu",
-    "dropout": "share of channels dropped inside the blocks while it learns",
+    "dropout": "share of values dropped inside the blocks while it learns",
     "residual": "false: the network's output is the image itself, not a change of it",
     "start": "times the last layer's random weights; 0 begins with the images as they are",
+    "da-direct.start": "times the last layer's random weights; 0 begins with grey images",
     "deviation": "of the data's pixels (of 1): how far the network may move a pixel, the size of a normalised one",
+    "da-direct.deviation": "of the data's pixels (of 1): how far from grey a pixel may be",
+    "da-pgd.deviation": "of the data's pixels (of 1): the size of a normalised one, in which lr and mu are",
     "grain": "of the bank: 1 for images of 32 pixels, about the root of (side / 32) for larger ones",
     # which pseudo-labels are trusted, and what is minimised
     "tau": "least confidence of a trusted pseudo-label",
@@ -50,7 +56,8 @@ MEANINGS = {
     "diagonal": "learn no correlations: for hundreds of parameters and more",
     # the step
     "step": "sgd or adam",
-    "lr": "learning rate; auto chooses one without labels, its queries are counted",
+    "lr": "learning rate",
+    "recipe.lr": "learning rate; auto chooses one without labels, its queries are counted",
     "momentum": "of the step",
     "weight_decay": "share of the weights added to their gradient",
     "beta1": "of Adam: what its mean of gradients keeps a step",
@@ -67,8 +74,8 @@ MEANINGS = {
     "queue": "sure images kept from earlier batches",
     # dine and beta
     "finetune_epochs": "epochs on mutual information alone, after the distillation",
-    "backbone_lr": "learning rate of all but the last layer; by default 0.01 from random weights, else 0.001",
-    "head_lr": "learning rate of the last layer",
+    "backbone_lr": "learning rate of the network given; by default 0.01 from random weights, else 0.001",
+    "head_lr": "learning rate of the new layers that take the place of its last one",
     "ema": "what a remembered answer keeps of itself when it is renewed",
     "mix": "weight of the MixUp loss",
     "mixup_alpha": "of the beta distribution that MixUp draws its shares from",
@@ -95,7 +102,15 @@ MEANINGS = {
 
 
 def meanings(method: Method) -> dict[str, str]:
-    """A line for each number of a method; an empty one where it is the user's own and not known here."""
+    """A line for each number of a method; an empty one for those that a method of the user's own has of its own."""
     numbers = method.numbers()
-    places = {name: (f"{method.name}.{name}", f"{numbers.get('search')}.{name}", name) for name in numbers}
-    return {name: next((MEANINGS[place] for place in tried if place in MEANINGS), "") for name, tried in places.items()}
+    shared = numbers if isinstance(method, Recipe) or type(method).__module__.startswith("soda_tta.") else INHERITED
+    owners = [method.name, str(numbers.get("search")), *(["recipe"] if isinstance(method, Recipe) else [])]
+    found = dict.fromkeys(numbers, "")
+    for name in [name for name in numbers if name in shared]:
+        places = [*(f"{owner}.{name}" for owner in owners), name]
+        found[name] = next((MEANINGS[place] for place in places if place in MEANINGS), "")
+    return found
+
+
+INHERITED = ("epochs", "batch")  # the fields of every procedure

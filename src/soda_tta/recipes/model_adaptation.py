@@ -10,6 +10,7 @@ from soda_tta.events import Step
 from soda_tta.objectives import Soda
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order, own_copy, seeded
 from soda_tta.reliable import Reliable
+from soda_tta.search import SGD
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,11 @@ class ModelAdaptation(Procedure):
     tau: float = 0.9
     rho: float = 0.9
     alpha: float = 1e-4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        SGD(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)  # refuse the impossible, as soda does
+        Reliable(tau=self.tau, rho=self.rho), Soda(alpha=self.alpha)
 
     def queries(self, images: int) -> dict[str, int]:
         return {"probe": images * self.epochs, "evaluate": images}

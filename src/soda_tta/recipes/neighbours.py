@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
+from soda_tta.errors import RecipeError
 from soda_tta.recipes.procedure import Array, Given, Procedure, in_order
 
 
@@ -18,8 +18,6 @@ class Neighbours(Procedure):
     Expect gains only where labels are correlated within a batch.
     """
 
-    once: ClassVar[bool] = True
-
     name: str = "lame"
     summary: str = "LAME-prob: answers corrected by their neighbours; no further query."
     needs: str = "probabilities"
@@ -27,6 +25,14 @@ class Neighbours(Procedure):
     neighbours: int = 5
     weight: float = 1.0  # of the neighbours against the image's own answer
     steps: int = 100
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.neighbours < 1 or self.steps < 1 or self.weight < 0:
+            raise RecipeError(f"{self.name} needs at least one neighbour and one step, and no negative weight.")
+
+    def idle(self) -> tuple[str, ...]:
+        return ("epochs",)
 
     def answer(self, given: Given) -> Array:
         rows = [self.correct(given.before[place]) for place in in_order(len(given.before), self.batch)]

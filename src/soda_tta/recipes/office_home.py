@@ -75,7 +75,12 @@ class OfficeHome(Procedure):
         super().__post_init__()
         if not (0 <= self.memory <= 1 and self.temperature > 0 and self.mixing > 0 and self.warmup >= 0):
             raise RecipeError(f"{self.name} needs memory in [0, 1], temperature and mixing above 0, and warmup >= 0.")
-        self.network(), self.search(), SGD(lr=self.lr), Reliable(tau=self.tau, rho=self.rho)  # refuse the impossible
+        if min(self.agreement, self.information) < 0:
+            raise RecipeError(f"{self.name} takes no negative weight.")
+        self.network(), self.search(), self.descent(), Reliable(tau=self.tau, rho=self.rho)  # refuse the impossible
+
+    def idle(self) -> tuple[str, ...]:
+        return () if self.needs == "probabilities" else ("directions", "mu", "sigma")
 
     def network(self) -> PaperNetwork:
         parts = ("width", "blocks", "pairs", "activation", "start", "deviation")
@@ -85,6 +90,9 @@ class OfficeHome(Procedure):
         if self.needs == "gradients":
             return Backprop()
         return MultiPoint(directions=self.directions, mu=self.mu, sigma=self.sigma)
+
+    def descent(self) -> SGD:
+        return SGD(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def queries(self, images: int) -> dict[str, int]:
         renewals = max(0, self.epochs - max(1, self.warmup))
@@ -97,7 +105,7 @@ class OfficeHome(Procedure):
 
     def adapt(self, given: Given) -> Outcome:
         adaptor, beliefs, count = self.network().build(given.seed), given.before, len(given.images)
-        step = SGD(lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        step = self.descent()
         search = self.search().start(adaptor.parameters, step, given.seed)
         probe = given.asking("probe")
         for epoch in range(1, self.epochs + 1):

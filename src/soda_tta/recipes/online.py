@@ -67,6 +67,9 @@ class Online(Procedure):
         )
         return {"probe": trained * self.epochs * self.recipe.search.candidates, "evaluate": images}
 
+    def counted(self, images: int) -> int:
+        return self.epochs * -(-images // self.arrival)
+
     def notices(self, given: Given) -> list[str]:
         assert self.recipe.adaptor is not None
         adaptor, images = self.recipe.adaptor.build(given.seed), given.images[slice(0, LOOKED_AT)]

@@ -67,7 +67,6 @@ class Procedure(ABC):
     """A method with a mind of its own: `answer(given) -> probabilities`, its numbers as fields."""
 
     elastic: ClassVar[bool] = False  # does less when the budget is small, instead of refusing
-    once: ClassVar[bool] = False  # does its work once, whatever the epochs: they are no number of it
 
     name: str
     summary: str
@@ -99,6 +98,14 @@ class Procedure(ABC):
         """What is known to go wrong with these numbers, images and model, each with its remedy; asks nothing."""
         return []
 
+    def idle(self) -> tuple[str, ...]:
+        """Fields that make no difference to it: they are no numbers of it."""
+        return ()
+
+    def counted(self, images: int) -> int:
+        """The epoch of the last step it will tell of; 0 if that is not known beforehand."""
+        return self.epochs
+
     def outline(self, images: int, limit: int | None) -> str:
         """What it will do with so many queries, in words."""
         return self.summary
@@ -113,7 +120,7 @@ class Procedure(ABC):
         return replace(self, **{name: convert(name, value, known[name]) for name, value in numbers.items()})
 
     def numbers(self) -> dict[str, Any]:
-        hidden = ("name", "summary", "needs", *(("epochs",) if self.once else ()))
+        hidden = ("name", "summary", "needs", *self.idle())
         return {name: value for name, value in asdict(self).items() if name not in hidden}
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from numbers import Real
 from typing import Any
 
 from soda_tta.adaptors import Adaptor, Bank, PaperNetwork
 from soda_tta.errors import RecipeError
-from soda_tta.objectives import Objective, Soda
+from soda_tta.objectives import Objective, PseudoLabels, Soda
 from soda_tta.reliable import Reliable
 from soda_tta.search import SGD, Adam, Backprop, Evolution, LoopSearch, MultiPoint, PerImage
 
@@ -71,12 +72,12 @@ class Recipe:
     def _with_other(self, part: str, name: Any) -> Recipe:
         if name not in list(OTHERS[part]):  # whatever it is
             raise RecipeError(f"{part} {name!r} is unknown; choose {' or '.join(OTHERS[part])}.")
-        if getattr(self, part) is None or self.needs != "probabilities":
-            raise RecipeError(f"{self.name} takes no other {part}.")
         other = OTHERS[part][name]
-        current = getattr(self, part)
-        changed: Any = current if isinstance(current, other) else other()
-        return replace(self, **{part: changed})
+        if isinstance(getattr(self, part), other):
+            return self
+        if self.needs != "probabilities":
+            raise RecipeError(f"{self.name} takes no other {part}.")
+        return replace(self, **{part: other()})
 
     def _with_step(self, name: Any) -> Recipe:
         if name not in list(STEPS):
@@ -113,10 +114,8 @@ class Recipe:
                 flat.update(asdict(current))  # type: ignore[arg-type]
         if "step" in self._parts:
             flat["step"] = type(self.step).__name__.lower()
-        for part, others in OTHERS.items():
-            for name, kind in others.items():
-                if part in self._parts and isinstance(getattr(self, part), kind):
-                    flat[part] = name
+        for part, others in OTHERS.items() if self._parts and self.needs == "probabilities" else ():
+            flat[part] = next(name for name, kind in others.items() if isinstance(getattr(self, part), kind))
         if self.learning_rates:
             flat["lr"] = "auto"
         return flat
@@ -140,10 +139,11 @@ class Recipe:
 
     @property
     def _parts(self) -> tuple[str, ...]:
-        """The parts at work: none without an adaptor, and evolution makes no use of the step."""
+        """The parts at work; who trusts every label does not choose among them, and evolution finds its own steps."""
         if self.adaptor is None:
             return ()
-        return PARTS[:-1] if isinstance(self.search, Evolution) else PARTS
+        idle = {"reliable": isinstance(self.objective, PseudoLabels), "step": isinstance(self.search, Evolution)}
+        return tuple(part for part in PARTS if not idle.get(part))
 
     def renamed(self, name: str, summary: str) -> Recipe:
         return replace(self, name=name, summary=summary)
@@ -171,6 +171,10 @@ def convert(name: str, value: Any, like: Any) -> Any:
             raise RecipeError(f"{name}={value} is not {wanted}.") from None
     if isinstance(like, bool) and not isinstance(value, bool):
         raise RecipeError(f"{name}={value} must be true or false.")
+    if isinstance(like, str) and not isinstance(value, str):
+        raise RecipeError(f"{name}={value} must be text.")
+    if type(like) in (int, float) and (isinstance(value, bool) or not isinstance(value, Real)):
+        raise RecipeError(f"{name}={value} is not a number.")
     if isinstance(value, float) and not math.isfinite(value):
         raise RecipeError(f"{name}={value} is not finite.")
     if isinstance(like, int) and not isinstance(like, bool):

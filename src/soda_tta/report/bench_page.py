@@ -10,7 +10,7 @@ from typing import Any
 from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.bench.figure_data import curve
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import column_names, in_order, make_table, what_varies
+from soda_tta.bench.tables import column_names, in_order, make_table, once, what_varies
 from soda_tta.report import figures
 from soda_tta.report.page import render
 from soda_tta.report.run_page import Figure
@@ -71,7 +71,7 @@ MEANS = ("before", "after", "queries_an_image", "seconds")
 
 def _named(store: Store) -> list[Entry]:
     """Every cell with the name of its column in the table."""
-    entries = list(store)
+    entries = once(store)
     return [(name, *entry) for name, entry in zip(column_names(entries), entries, strict=True)]
 
 

@@ -19,9 +19,11 @@ def reproduce(account: Account) -> str:
     given = account.card.get("command")
     if isinstance(given, list) and given:
         words = ["soda-tta", *(without_password(str(w)) for w in given if w not in OUT_OPTIONS)]
-        for place, word in enumerate(words[:-1]):
-            if word == "--out":
-                words[place + 1] = "RUN"  # another directory: this one holds the run already
+        for place, word in enumerate(words):  # another directory: this one holds the run already
+            if word.startswith("--out="):
+                words[place] = "--out=RUN"
+            elif words[place - 1] == "--out":
+                words[place] = "RUN"
         return shlex.join(words)
     return from_card(account.card)
 

@@ -28,6 +28,17 @@ def check_lr(lr: float) -> None:
         raise RecipeError(f"lr {lr} must be positive.")
 
 
+def check_share(name: str, value: float) -> None:
+    """What is kept from step to step: all of it would never fade."""
+    if not 0 <= value < 1:
+        raise RecipeError(f"{name} {value} must lie in [0, 1).")
+
+
+def check_weight(name: str, value: float) -> None:
+    if not value >= 0:
+        raise RecipeError(f"{name} {value} must not be negative.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class SGD:
     """Stochastic gradient descent with heavy-ball momentum, as in PyTorch (Eq. 3)."""
@@ -38,6 +49,8 @@ class SGD:
 
     def __post_init__(self) -> None:
         check_lr(self.lr)
+        check_share("momentum", self.momentum)
+        check_weight("weight_decay", self.weight_decay)
 
     def vectors(self, dimension: int) -> dict[str, Array]:
         return {"velocity": np.zeros(dimension)}
@@ -59,6 +72,11 @@ class Adam:
 
     def __post_init__(self) -> None:
         check_lr(self.lr)
+        check_share("beta1", self.beta1)
+        check_share("beta2", self.beta2)
+        check_weight("weight_decay", self.weight_decay)
+        if not self.epsilon > 0:
+            raise RecipeError(f"epsilon {self.epsilon} must be positive.")
 
     def vectors(self, dimension: int) -> dict[str, Array]:
         return {"first": np.zeros(dimension), "second": np.zeros(dimension)}
