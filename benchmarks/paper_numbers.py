@@ -302,6 +302,21 @@ EXPERIMENTS = (
         paper="no such experiment",
     ),
     Experiment(
+        "start-cifar100",
+        "Ours: SODA-R's start on CIFAR-100",
+        (
+            Row("soda", "soda"),
+            *varied("soda-r", "start", dict.fromkeys(STARTS)),
+            Row("ma-so", "ma-so"),
+        ),
+        (
+            Claim("SODA-R wants to begin with the images as they are", "soda-r, start 0.0", "soda-r, start 1.0"),
+            Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda"),
+            Claim("and adapting the model beats SODA-R", "ma-so", "soda-r, start 0.0"),
+        ),
+        paper="no such experiment",
+    ),
+    Experiment(
         "regularisation",
         "Norm of the perturbation",
         (

@@ -186,6 +186,13 @@ def start(scale: Scale) -> list[Cell]:
     return [*begun, *ablation(scale, "ma-so", where)]
 
 
+def other_start(scale: Scale) -> list[Cell]:
+    """soda-r on CIFAR-100 from both starts, beside soda and the model adapted from inside."""
+    one = replace(scale, sets=("cifar100",))
+    begun = ablation(one, "soda-r", FIVE, start=STARTS)
+    return [*begun, *(cell for name in ("soda", "ma-so") for cell in ablation(one, name, FIVE))]
+
+
 def regularisation(scale: Scale) -> list[Cell]:
     return [
         cell

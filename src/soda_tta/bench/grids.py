@@ -24,6 +24,7 @@ from soda_tta.bench.experiments import (
     online,
     optimisers,
     other_rates,
+    other_start,
     peers,
     rates,
     regularisation,
@@ -71,6 +72,7 @@ GRIDS: dict[str, Grid] = {
         "soda, soda-fo and soda-r from random networks, as in the paper, and from images as they are",
         start,
     ),
+    "start-cifar100": ("soda-r on CIFAR-100 from a random network and from images as they are", other_start),
     "points": (
         "number of test images",
         lambda s: [
