@@ -14,7 +14,7 @@ from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.errors import RecipeError, SodaError
 from soda_tta.plan import Plan, plan_run
-from soda_tta.recipes import Recipe, find_method
+from soda_tta.recipes import Method, Recipe, find_method
 
 CLEAN = "clean"
 ORDERS = ("given", "classes")
@@ -60,16 +60,16 @@ class Cell:
     @property
     def experiment(self) -> str:
         """What is run, however its numbers are put: a number that is the method's own says nothing."""
-        facts = {**self._facts(), "numbers": self.all_numbers}
+        facts = {**self._facts(), "numbers": self.recipe.numbers()}
         del facts["curve"]  # watching changes nothing
         if self.corruption == CLEAN:
             del facts["severity"]
         return json.dumps(facts, sort_keys=True)
 
     @property
-    def all_numbers(self) -> dict[str, Any]:
-        """Those of its method, with its changes."""
-        return find_method(self.method).but(**self.numbers).numbers()
+    def recipe(self) -> Method:
+        """Its method, with its changes."""
+        return find_method(self.method).but(**self.numbers)
 
     @property
     def of_own_model(self) -> bool:
@@ -117,13 +117,12 @@ class Cell:
             raise RecipeError(f"there is no order {self.order!r}; choose one of {', '.join(ORDERS)}.")
         self._check_model()
         self.plan()
-        recipe = find_method(self.method).but(**self.numbers)
-        if isinstance(recipe, Recipe):
+        if isinstance(recipe := self.recipe, Recipe):
             recipe.check_size()
 
     def plan(self) -> Plan:
         """What it will ask of the model, at most."""
-        return plan_run(find_method(self.method).but(**self.numbers), self.images, self.budget)
+        return plan_run(self.recipe, self.images, self.budget)
 
     def _check_model(self) -> None:
         needs = find_method(self.method).needs

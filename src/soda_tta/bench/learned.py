@@ -44,7 +44,8 @@ def adaptor_of(store: Store, cell: Cell) -> Adaptor:
     """What a cell has learned; if it was not kept (a store from elsewhere), the cell is run again."""
     path = store.adaptor_path(cell)
     if not path.exists():
-        with tempfile.TemporaryDirectory(dir=store.folder, prefix=".again-") as folder:  # a file system's own is moved
+        # inside the store: what was learned is then moved, which does not go from one file system to another
+        with tempfile.TemporaryDirectory(dir=store.folder, prefix=".again-") as folder:
             run_cell(cell, Path(folder) / "cell")
             store.keep_adaptor(cell, Path(folder) / "cell" / "adaptor.safetensors")
     adaptor = Adaptor.load(path)

@@ -186,7 +186,7 @@ def column_names(entries: Sequence[Entry], beside: Sequence[str] = ()) -> list[s
 def resolved(cell: Cell) -> str:
     """All numbers of a cell; only those it names where its method, of the user's own, is not at hand."""
     try:
-        return str(sorted(cell.all_numbers.items()))
+        return str(sorted(cell.recipe.numbers().items()))
     except SodaError:
         return str(sorted(cell.numbers.items()))
 
@@ -194,7 +194,7 @@ def resolved(cell: Cell) -> str:
 def without_own(cell: Cell) -> Cell:
     """The same with the numbers alone that its method does not have anyway."""
     try:
-        own = replace(cell, numbers={}).all_numbers
+        own = replace(cell, numbers={}).recipe.numbers()
     except SodaError:
         return cell
     changed = {name: value for name, value in cell.numbers.items() if own.get(ALIASES.get(name, name)) != value}
