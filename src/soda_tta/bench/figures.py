@@ -101,6 +101,8 @@ def queries(make: Any, facts: dict[str, Any]) -> Any:
         right = max(point["queries_an_image"] for point in together)
         for point, height in zip(together, heights, strict=True):
             axes.annotate(point["name"], (right, height), (6, 0), textcoords="offset points", fontsize=7, va="center")
+            from_to = [point["queries_an_image"], 1.03 * right], [point["accuracy"], height]
+            axes.plot(*from_to, color="0.7", linewidth=0.6, zorder=0)  # leads from a point to its name
         low, high = min(low, *heights), max(high, *heights)
     axes.set_ylim(low, high)  # names of many points of one height reach beyond all of them
     plain_ticks(axes.xaxis)
