@@ -84,7 +84,7 @@ def test_what_the_model_was_told_need_not_be_told_again(place) -> None:
     adapt = ["adapt", "--model", "logits.py:predict", "--images", "night", *SMALL, "--out", "run"]
     assert soda(place, *adapt, *told).returncode == 0
     after = [line.split(",")[3] for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]]
-    apply = ["apply", "--adaptor", "run", "--images", "night", "--out", "a.csv", "--model"]
+    apply = ["apply", "--adaptor", "run", "--images", "night", "--out", "a.csv", "--force", "--model"]
     apply[2] = "run/adaptor.safetensors"  # the run around it is found
     for model, says in (("logits.py:predict", ""), ("logits.py:other", "not the model the adaptor was learnt for")):
         applied = soda(place, *apply, model)

@@ -7,6 +7,7 @@ from unittest.mock import ANY
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from PIL import Image
 
 from soda_tta.cli import main
@@ -89,7 +90,9 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, interrupte
     model.asked, model.dies_after, model.interrupted = 0, 25, interrupted
     code, _, said = soda(*words, "answers.csv")
     assert code == (130 if interrupted else 2)
-    assert "Nothing paid is lost" in said and said.rstrip().endswith("--resume")
+    assert ("Nothing paid is lost" if interrupted else "answered before is kept") in said and said.rstrip().endswith(
+        "--resume"
+    )
     model.dies_after = None
     code, _, said = soda(*words, "answers.csv")
     assert code == 2 and "go on with --resume, or remove it" in said and model.asked == 20
@@ -124,7 +127,9 @@ def test_the_same_answers_are_not_paid_twice_at_once(soda, model, place, monkeyp
     assert soda(*words)[0] == 0
     assert model.asked == 40 and len(rows_of(place / "answers.csv")) == 40
     assert all(code == 2 and "another process is getting these answers" in said for code, _, said in second[1:])
-    assert soda(*words)[0] == 0  # and afterwards the place is free
+    code, _, said = soda(*words)  # and afterwards the place is free, but for the answers
+    assert code == 2 and "add --force" in said and model.asked == 40
+    assert soda(*words, "--force")[0] == 0
 
 
 @pytest.mark.parametrize("out", ["file/answers.csv", "/proc/answers.csv", "."])
@@ -229,14 +234,19 @@ def test_labels_that_do_not_fit_the_model_leave_the_run_and_say_so(soda, place) 
     assert "answers changed" in told
 
 
-def test_labels_by_name_need_the_models_names_and_nothing_is_lost_without(soda, place) -> None:
+def test_labels_by_name_need_the_models_names_before_anything_is_paid(soda, place) -> None:
     (place / "labels.csv").write_text("file,label\n" + "".join(f"{i:02}.png,{'ab'[i % 2]}\n" for i in range(40)))
     (place / "classes.txt").write_text("a\nb\nc\nd\n")
     words = [*ADAPT, *SMALL, "--labels", "labels.csv", "--json"]
-    code, told, said = soda(*words, "--out", "run")
-    assert code == 2 and "--classes FILE" in said and "--classes FILE" in json.loads(told)["certificate_error"]
-    code, told, _ = soda(*words, "--out", "run", "--resume", "--classes", "classes.txt")
+    code, _, said = soda(*words, "--out", "run")
+    assert code == 2 and "--classes FILE" in said and not (place / "run").exists()  # before anything is paid
+    code, told, _ = soda(*words, "--out", "run", "--classes", "classes.txt")
     assert code == 0 and "certificate" in json.loads(told)
+    (place / "late.csv").write_text("file,label\n00.png,9\n")  # how many classes there are is known only afterwards
+    words[words.index("labels.csv")] = "late.csv"
+    code, told, said = soda(*words, "--out", "late")
+    assert code == 2 and "label 9 is none" in said and "label 9 is none" in json.loads(told)["certificate_error"]
+    words[words.index("late.csv")] = "labels.csv"
     (place / "classes.txt").write_text("a\nc\n")
     code, _, said = soda(*words, "--out", "other", "--classes", "classes.txt")
     assert code == 2 and "'b' is none of the 2 class names" in said and not (place / "other").exists()
@@ -302,3 +312,57 @@ def test_methods_tells_the_numbers_of_one(soda) -> None:
     told = soda("methods", "soda")[1]
     assert "alpha" in told and "0.0001" in told and "soda-e" not in told
     assert soda("methods", "sodda")[0] == 2
+
+
+@pytest.mark.parametrize("first", ["NCHW", "NHWC"])
+def test_another_models_own_shapes_are_not_overruled(soda, place, tiny_onnx, first: str) -> None:
+    shapes = {"NCHW": ("n", 3, 8, 8), "NHWC": ("n", 8, 8, 3)}
+    files = {layout: tiny_onnx(shape=shape) for layout, shape in shapes.items()}
+    images = ["--images", "night"]
+    words = [
+        "adapt",
+        "--model",
+        str(files.pop(first)),
+        *images,
+        *SMALL,
+        "--out",
+        "run",
+        "--mean",
+        "0.1",
+        "--std",
+        "0.5",
+    ]
+    assert soda(*words)[0] == 0
+    ((_, other),) = files.items()
+    code, _, said = soda("apply", "--adaptor", "run", "--model", str(other), *images, "--out", "answers.csv")
+    assert code == 0 and "taken over from the run: --mean 0.1,0.1,0.1 --std 0.5,0.5,0.5" in said
+    after = [row["after"] for row in rows_of(place / "run" / "predictions.csv")]
+    assert [row["class"] for row in rows_of(place / "answers.csv")] == after
+
+
+def test_bytes_stay_bytes_for_a_model_that_takes_them(soda, place, tiny_onnx) -> None:
+    floats = tiny_onnx(facts='{"pixel_range": 255.0}')
+    assert soda("adapt", "--model", str(floats), "--images", "night", *SMALL, "--out", "run")[0] == 0
+    words = ["apply", "--adaptor", "run", "--model", str(tiny_onnx(dtype=TensorProto.UINT8)), "--images", "night"]
+    assert soda(*words, "--out", "answers.csv")[0] == 0
+    pairs = zip(rows_of(place / "run" / "predictions.csv"), rows_of(place / "answers.csv"), strict=True)
+    assert all(one["after"] == two["class"] for one, two in pairs)
+
+
+def test_a_run_that_has_not_ended_says_so_where_its_adaptor_is_wanted(soda, model, place) -> None:
+    model.asked, model.dies_after, model.interrupted = 0, 60, False
+    assert soda(*ADAPT, "--method", "da-zoo-input", "--set", "epochs=2", "--set", "batch=20", "--out", "run")[0] == 2
+    for words in (
+        ["export", "run", "x.onnx"],
+        ["apply", "--adaptor", "run", "--images", "night", "--save-images", "d"],
+    ):
+        code, _, said = soda(*words)
+        assert code == 2 and "has not ended" in said and "--resume" in said
+
+
+def test_a_size_is_one_number_or_two(soda, place) -> None:
+    for text, code in (("8", 0), ("8x6", 0), ("8x", 2), ("x8", 2), ("8x6x4", 2)):
+        try:
+            assert soda(*ADAPT, "--dry-run", "--size", text)[0] == code
+        except SystemExit as error:
+            assert error.code == code == 2

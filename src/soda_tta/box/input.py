@@ -155,3 +155,19 @@ def unusual(box: dict[str, Any]) -> dict[str, Any]:
         if value is not None and value != usual[name]:
             told[name] = value
     return told
+
+
+def as_options(told: dict[str, Any]) -> list[str]:
+    """The same on the command line.
+
+    >>> as_options({"logits": True, "mean": (0.5, 0.5, 0.25), "pixel_range": 255.0, "channels": "BGR"})
+    ['--logits', '--mean', '0.5,0.5,0.25', '--pixel-range', '255', '--channels', 'BGR']
+    """
+    words: list[str] = []
+    for name, value in told.items():
+        words.append(f"--{name.replace('_', '-')}")
+        if isinstance(value, tuple):
+            words.append(",".join(f"{number:g}" for number in value))
+        elif value is not True:
+            words.append(value if isinstance(value, str) else f"{value:g}")
+    return words

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt(f"Nothing paid is lost; continue with: {resume_with}") from None
         except SodaError as error:
             if isinstance(error, BoxError) and anything_paid(Path(options.out)):
-                raise BoxError(f"{error}\nNothing paid is lost; continue with: {resume_with}") from error
+                raise BoxError(f"{error}\nWhat was answered before is kept; continue with: {resume_with}") from error
             if isinstance(error, BudgetError) and anything_paid(Path(options.out)):
                 raise BudgetError(f"{error} Another budget is another run: give it another --out.") from error
             raise

@@ -18,12 +18,13 @@ from PIL import Image
 
 from soda_tta.atomic import alone, make_folder, replacing, write_text
 from soda_tta.box import Box, Ledger, Metered
+from soda_tta.box.input import as_options, unusual
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
-from soda_tta.cli.saved import saved_adaptor
-from soda_tta.errors import BoxError, SodaError
+from soda_tta.cli.saved import saved_adaptor, say
+from soda_tta.errors import BoxError, BoxUnavailable, SodaError
 from soda_tta.events import Planned
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from soda_tta.data import Images
 
 CARRIED = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")  # from a run to what applies it
+READ_OFF = (("layout", "NHWC"), ("channels", "L"))  # a model's shapes say it, and another's say otherwise
 
 
 def add_to(commands: Any) -> None:
@@ -46,6 +48,7 @@ def add_to(commands: Any) -> None:
     add_model(parser, required=False)
     add_images(parser)
     parser.add_argument("--out", metavar="FILE", help="CSV of answers (default: standard output)")
+    parser.add_argument("--force", action="store_true", help="write over a file that exists")
     parser.add_argument("--resume", action="store_true", help="go on with answers to --out that were interrupted")
     parser.add_argument("--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model")
     parser.add_argument("--json", action="store_true", help="answers as JSON")
@@ -87,6 +90,8 @@ def answers_kept(
     out = Path(options.out)
     if out.is_dir():
         raise SodaError(f"{out} is a directory; --out is the CSV file to write.")
+    if out.exists() and not (options.force or options.resume):
+        raise SodaError(f"{out} exists; choose another name, or add --force.")
     make_folder(out.parent)
     told = json.dumps([images.fingerprint(), adaptor.kind, adaptor.numbers(), box.card()]).encode()
     digest = hashlib.sha256(told + adaptor.parameters.tobytes()).hexdigest()[:12]
@@ -124,15 +129,16 @@ def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box,
             display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
             answers = answer_all(images, adaptor, Metered(box, ledger, "serve"), kept, interrupt, display)
     except (Stopped, KeyboardInterrupt):
-        raise KeyboardInterrupt(how_to_go_on(options, kept)) from None
+        raise KeyboardInterrupt(how_to_go_on(options, kept, "Nothing paid is lost")) from None
     except BoxError as error:
-        raise BoxError(f"{error}\n{how_to_go_on(options, kept)}".rstrip()) from error
+        more = how_to_go_on(options, kept, "What was answered before is kept")
+        raise BoxError(f"{error}\n{more}".rstrip()) from error
     report(options, images, answers, ledger.total)
     if kept is not None:
         kept.unlink(missing_ok=True)
 
 
-def how_to_go_on(options: argparse.Namespace, kept: Path | None) -> str:
+def how_to_go_on(options: argparse.Namespace, kept: Path | None, known: str) -> str:
     """The command, if any answer is kept; images that were to be saved were so before the first was asked for."""
     if kept is None or not paid(kept):
         return ""
@@ -140,29 +146,38 @@ def how_to_go_on(options: argparse.Namespace, kept: Path | None) -> str:
     if "--save-images" in words:
         place = words.index("--save-images")
         del words[place : place + 2]
-    return f"Nothing paid is lost; continue with: {shlex.join(['soda-tta', *words, '--resume'])}"
+    return f"{known}; continue with: {shlex.join(['soda-tta', *words, '--resume'])}"
 
 
 def deployed(options: argparse.Namespace, run: Path) -> Box:
-    """The model; what it was told when the adaptor was learnt holds unless something else is stated."""
+    """The model; what it was told when the adaptor was learnt holds unless something else is stated.
+
+    Of another model only what was unusual is taken over, and not what its own shapes say.
+    """
     from soda_tta.run import read_card
 
     if not (run / "run.json").exists():
         return model_from(options)
     learnt = read_card(run)["box"]
-    for name, value in {
-        **(learnt.get("input") or {}),
-        "logits": learnt.get("logits"),
-        "partial": learnt.get("partial"),
-    }.items():
-        if name in CARRIED and getattr(options, name) is None:
-            setattr(options, name, value)
-    box = model_from(options)
-    if box.fingerprint() != learnt["fingerprint"]:
-        print(
-            "soda-tta: this is not the model the adaptor was learnt for, or not at the same address.", file=sys.stderr
-        )
-    return box
+    every = {**(learnt.get("input") or {}), "logits": learnt.get("logits"), "partial": learnt.get("partial")}
+    try:
+        box = model_from(told_too(options, {name: every.get(name) for name in CARRIED}))
+        if box.fingerprint() == learnt["fingerprint"]:
+            return box
+    except BoxUnavailable:
+        raise
+    except BoxError:
+        pass  # another model need not bear what that one was told
+    told = {name: value for name, value in unusual(learnt).items() if (name, value) not in READ_OFF}
+    taken = as_options({name: value for name, value in told.items() if getattr(options, name) is None})
+    more = f"; taken over from the run: {' '.join(taken)}" if taken else ""
+    say(f"this is not the model the adaptor was learnt for, or not at the same address{more}.")
+    return model_from(told_too(options, told))
+
+
+def told_too(options: argparse.Namespace, facts: dict[str, Any]) -> argparse.Namespace:
+    """The options, with these facts where nothing is stated."""
+    return argparse.Namespace(**{**vars(options), **{n: v for n, v in facts.items() if getattr(options, n) is None}})
 
 
 def report(options: argparse.Namespace, images: Any, answers: Any, queries: int) -> None:

@@ -20,8 +20,8 @@ def numbers(text: str) -> tuple[float, ...]:
 def size(text: str) -> tuple[int, int]:
     """'224' or '224x320' (width x height) as (height, width)."""
     try:
-        width, _, height = text.partition("x")
-        return int(height or width), int(width)
+        width, *height = (int(side) for side in text.split("x", 1))
+        return (height or [width])[0], width
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 224, or 320x224 for width x height") from None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from soda_tta.errors import RunError
+from soda_tta.run_folder import WORKING
 
 if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
@@ -21,6 +22,8 @@ def saved_adaptor(place: str) -> tuple[Adaptor, Path]:
     from soda_tta.run import Run, read_card
 
     path = Path(place)
+    if (path / WORKING).is_dir() and not (path / "adaptor.safetensors").exists():
+        raise RunError(f"{path} is a run that has not ended and has no adaptor yet; go on with it first (--resume).")
     adaptor = Adaptor.load(path / "adaptor.safetensors" if path.is_dir() else path)
     folder = path if path.is_dir() else path.parent
     if not (folder / "run.json").exists():

@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from soda_tta.adaptors import Identity
-from soda_tta.box.input import unusual
+from soda_tta.box.input import as_options, unusual
 from soda_tta.recipes import methods
 from soda_tta.report.account import Account
 
@@ -30,7 +30,7 @@ def reproduce(account: Account) -> str:
 
 def from_card(card: dict[str, Any]) -> str:
     """The card knows every number; where the model and the images lie it does not: MODEL and IMAGES stand for them."""
-    words = ["soda-tta", "adapt", "--model", "MODEL", *stated(card.get("box", {})), "--images", "IMAGES"]
+    words = ["soda-tta", "adapt", "--model", "MODEL", *as_options(unusual(card.get("box", {}))), "--images", "IMAGES"]
     words += ["--method", str(card.get("method"))]
     known = methods().get(str(card.get("method")))
     usual = {} if known is None else known.numbers()
@@ -43,18 +43,6 @@ def from_card(card: dict[str, Any]) -> str:
 
 
 _ABSENT = object()
-
-
-def stated(box: dict[str, Any]) -> list[str]:
-    """What the model was told to be, as options; what is usual is left out."""
-    words: list[str] = []
-    for name, value in unusual(box).items():
-        words.append(f"--{name.replace('_', '-')}")
-        if isinstance(value, tuple):
-            words.append(",".join(f"{number:g}" for number in value))
-        elif value is not True:
-            words.append(value if isinstance(value, str) else f"{value:g}")
-    return words
 
 
 def deploy(account: Account) -> list[tuple[str, str]]:

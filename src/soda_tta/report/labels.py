@@ -16,6 +16,7 @@ from soda_tta.errors import ImageError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UNKNOWN = -1
+NAMED = "give the model's class names in its order (--classes FILE, one a line)."
 FILE_COLUMNS, LABEL_COLUMNS = ("file", "image", "name"), ("label", "class")
 
 
@@ -42,7 +43,7 @@ def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None
         files, given, classes = _from_path(Path(source), str(source), classes, of_the_model)
     else:
         files, given = None, list(np.asarray(source).tolist())
-    numbers, classes = _as_numbers(given, classes, of_the_model)
+    numbers, classes = _as_numbers(given, classes)
     values = _in_order(files, numbers, names) if files is not None else numbers
     if len(values) != len(names):
         raise ImageError(f"{len(values)} labels for {len(names)} images; give one an image, or a .csv of file,label.")
@@ -105,17 +106,14 @@ def _from_csv(path: Path) -> tuple[list[str] | None, list[Any]]:
     return None if named is None else [row[named] for row in rows], [row[label] for row in rows]
 
 
-def _as_numbers(
-    given: list[Any], classes: Sequence[str] | None, of_the_model: int | None
-) -> tuple[Array, Sequence[str] | None]:
+def _as_numbers(given: list[Any], classes: Sequence[str] | None) -> tuple[Array, Sequence[str] | None]:
     """Class numbers as they are; names by their place among the classes; an empty place is not known."""
     words = [str(value).strip() for value in given]
     if (numbers := _whole_numbers(words)) is not None:
         return numbers, classes
     found = sorted({word for word in words if word})
     if classes is None:
-        check_all_named(found, of_the_model)
-        classes = found
+        raise ImageError(f"the labels are names, such as {found[0]!r}; {NAMED}")
     unknown = [word for word in found if word not in set(classes)]
     if unknown:
         raise ImageError(f"label {unknown[0]!r} is none of the {len(classes)} class names.")
@@ -124,12 +122,9 @@ def _as_numbers(
 
 
 def check_all_named(found: Sequence[str], of_the_model: int | None) -> None:
-    """Names have numbers by their order; that is the model's only if none is missing."""
+    """Class folders are numbered in the order of their names, as is usual; it can be the model's if none is missing."""
     if of_the_model is not None and len(found) != of_the_model:
-        raise ImageError(
-            f"the labels are names, {len(found)} different ones, and the model has {of_the_model} classes; "
-            "give the model's class names in its order (--classes FILE, one a line)."
-        )
+        raise ImageError(f"there are {len(found)} class folders, and the model has {of_the_model} classes; {NAMED}")
 
 
 def _whole_numbers(words: list[str]) -> Array | None:
