@@ -16,7 +16,7 @@ import pytest
 from soda_tta import Run, adapt
 from soda_tta.box import CallableBox
 from soda_tta.errors import BoxError, BudgetError, RunError
-from soda_tta.events import Answered
+from soda_tta.events import Answered, Epoch
 
 FAST = dict(method="soda", epochs=4, batch=16, width=4, lr=0.05)
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -216,6 +216,23 @@ class Flaky:
         return rows
 
 
+def test_a_resumed_run_counts_its_epochs_queries_as_an_unbroken_one(images, model, tmp_path) -> None:
+    relay, told = Relay(), {"whole": {}, "run": {}}
+    relay.target = model
+
+    def listener(name: str):
+        return lambda event: told[name].update({event.epoch: event.queries}) if isinstance(event, Epoch) else None
+
+    adapt(images, relay, out=tmp_path / "whole", listener=listener("whole"), **FAST)
+    paid, model.asked = model.asked, 0
+    relay.target = DyingModel(model, paid // 2)
+    with pytest.raises(BoxError, match="gone"):
+        adapt(images, relay, out=tmp_path / "run", listener=listener("run"), **FAST)
+    relay.target = model
+    resumed = adapt(images, relay, out=tmp_path / "run", resume=True, listener=listener("run"), **FAST)
+    assert told["run"] == told["whole"] and resumed.ledger.lost
+
+
 def test_the_budget_is_never_exceeded_even_when_paid_answers_are_lost(images, model, tmp_path) -> None:
     flaky, resume = Flaky(model), False
     for _ in range(60):
@@ -353,6 +370,8 @@ def test_soda_e_resumes_bit_for_bit_and_pays_nothing_twice(model, tmp_path, shar
     if budget is not None:  # what was lost is missing at the end of the search: it ends some rounds earlier
         assert resumed.ledger.total <= budget * len(images)
         assert len(resumed.history) >= len(whole.history) - 1 - resumed.ledger.lost // (13 * 34)
+        assert len(resumed.history) == len(whole.history) or "cut short by lost requests" in resumed.reason
+        assert "cut short" not in whole.reason
         return
     assert same_files(tmp_path / "whole", tmp_path / "run")
     np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)

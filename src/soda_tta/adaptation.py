@@ -102,6 +102,8 @@ def adapt(
             for text in recipe.notices(given):
                 tell(Notice(text))
             outcome = outcome_of(recipe, given)
+            for text in outcome.notices:
+                tell(Notice(text))
             if transcript:
                 transcript.end(ledger.lost)
             stopped = "budget" if outcome.short else stopped
@@ -213,7 +215,8 @@ def _tell_step(step: Step, training: Training, tell: Listener) -> None:
     if step.step == step.of:
         training.adaptor.parameters = training.search.theta.astype(np.float32)
         rival = training.history[0].lr  # what tells it from others; evolution reports its deviation, which changes
-        tell(Epoch(step.epoch, rival, training.epoch_loss(step.epoch), training.task.ledger.total, training.adaptor))
+        spent = training.task.ledger.answered
+        tell(Epoch(step.epoch, rival, training.epoch_loss(step.epoch), spent, training.adaptor))
 
 
 def protocol_card(

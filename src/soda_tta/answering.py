@@ -17,6 +17,10 @@ from soda_tta.journal import AnswerFile
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+# What is left of a budget goes to some images; whoever wants the rest answered pays one query for each of them.
+UNREACHED = "keep their unadapted answers: lost requests ate the budget; soda-tta apply answers them by this adaptor."
+
+
 class Stopped(Exception):
     """The user asked to stop in the middle of a pass; its answers so far are on disk."""
 
@@ -33,7 +37,7 @@ def answer_all(
 ) -> Array:
     """Every image once; what an earlier process has left in `path` is read back, and so are `known` rows (no NaN).
 
-    If requests lost in a kill have eaten up the budget, the images it no longer reaches for are given `otherwise`.
+    If requests lost in a kill have eaten into the budget, the images it no longer reaches for are given `otherwise`.
     """
     file, piece = AnswerFile(path), min(images.at_once, box.at_once)
     wanted: Array = np.full(len(images), True)
@@ -46,9 +50,14 @@ def answer_all(
         # pieces end at multiples, so that a resumed pass asks in the same groups as an unbroken one
         place = slice(start, min(start - start % piece + piece, len(images)))
         asked = start + np.flatnonzero(wanted[place])
-        if otherwise is not None and box.ledger.left is not None and box.ledger.left < len(asked):
-            pieces.append(otherwise[start:])
-            tell(Notice(f"{len(otherwise) - start} images keep their unadapted answers: lost requests ate the budget."))
+        left = len(asked) if box.ledger.left is None else max(0, box.ledger.left)
+        if otherwise is not None and left < len(asked):
+            unknown = start + np.flatnonzero(wanted[start:])
+            rows = otherwise.copy() if known is None else np.where(wanted[:, None], otherwise, known)
+            if left:
+                rows[unknown[:left]] = box(adaptor(images[unknown[:left]]))
+            pieces.append(rows[start:])
+            tell(Notice(f"{len(unknown) - left:,} images {UNREACHED}"))
             break
         if known is None:
             rows = box(adaptor(images[place]))

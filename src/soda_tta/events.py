@@ -55,7 +55,7 @@ class Epoch:
     epoch: int
     lr: float
     loss: float  # its mean
-    queries: int  # spent so far, all purposes
+    queries: int  # answered so far, all purposes
     adaptor: Adaptor
 
 

@@ -4,9 +4,11 @@ import csv
 
 import numpy as np
 import pytest
+import torch
 
-from soda_tta import adapt, zoo
+from soda_tta import adapt, methods, zoo
 from soda_tta.data import open_images
+from soda_tta.recipes.student import build_students
 
 pytestmark = pytest.mark.real
 
@@ -54,3 +56,12 @@ def test_a_student_begins_from_a_network_of_the_zoo(real_data) -> None:
         agree[target] = float((run.probabilities.argmax(axis=1) == run.before.argmax(axis=1)).mean())
         assert run.card["numbers"]["target"] == target
     assert agree["cifar100_resnet20"] > agree["resnet20-random"] + 0.2
+
+
+@pytest.mark.parametrize("name", ["imagenet_resnet50", "imagenet_efficientnet_lite0"])
+def test_a_student_shows_images_to_imagenets_networks_as_their_own_box_does(real_data, name: str) -> None:
+    images = open_images(sorted((real_data / "imagenet-1000" / "images").iterdir())[:4])[:]
+    (student,) = build_students(methods()["dine"].but(target=name, size=224), open_images(images), 10, 1)
+    with torch.no_grad():
+        said = student.eval().tap.linear(student.features(torch.from_numpy(images))).softmax(dim=1).numpy()
+    np.testing.assert_allclose(said, zoo.deployed(name, "module")(images), atol=1e-4)

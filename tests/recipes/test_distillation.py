@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from soda_tta import adapt
-from soda_tta.box import Ledger, ModuleBox
+from soda_tta.box import Input, Ledger, ModuleBox
 from soda_tta.data import open_images
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
@@ -212,7 +212,7 @@ def test_a_hole_is_at_most_a_quarter_of_the_image() -> None:
 
 def test_features_are_what_the_last_linear_layer_sees_whatever_follows_it() -> None:
     module, images = tiny(), torch.from_numpy(coloured(5)[0])
-    student = net.Student(tiny(), CLASSES, torch.zeros(3), torch.ones(3)).eval()
+    student = net.Student(tiny(), CLASSES, Input()).eval()
     torch.testing.assert_close(student.features(images), module.eval()[:5](images))
     assert student(images).shape == (5, CLASSES)
     assert not student.head["classifier"].bias.any()
@@ -231,7 +231,29 @@ def test_the_students_own_normalisation_is_that_of_the_images() -> None:
     mean, std = net.channel_statistics(open_images(images), batch=7)
     np.testing.assert_allclose(mean, images.mean(axis=(0, 2, 3)), atol=1e-5)
     np.testing.assert_allclose(std, images.std(axis=(0, 2, 3)), atol=1e-5)
-    assert float(net.channel_statistics(open_images(np.zeros((2, 3, 4, 4), np.float32)))[1].min()) > 0
+    assert min(net.channel_statistics(open_images(np.zeros((2, 3, 4, 4), np.float32)))[1]) > 0
+
+
+@pytest.mark.parametrize("size", [None, (24, 24), (5, 5)])
+def test_a_student_sees_images_as_the_network_it_begins_from_was_shown_its_own(size) -> None:
+    images = coloured(3)[0]
+    facts = Input(size=size, channels="BGR", pixel_range=255.0, mean=(103.9, 116.8, 123.7), std=(1.0, 2.0, 3.0))
+    pixels = math.prod(size or images.shape[2:])
+    student = net.Student(nn.Sequential(nn.Flatten(), nn.Linear(3 * pixels, 2)), CLASSES, facts).eval()
+    want = facts.prepare(images).reshape(3, -1)  # Pillow's filter
+    np.testing.assert_allclose(student.features(torch.from_numpy(images)).numpy(), want, atol=0.02)
+
+
+def test_size_is_the_side_of_the_images_that_the_target_sees() -> None:
+    given = open_images(coloured(2)[0])
+    for module, target, size in [
+        (tiny(), "resnet20-random", 8),
+        (None, "imagenet_resnet50", 64),
+        (None, TRAINED[0], 0),
+    ]:
+        facts = net.input_of(dine.but(module=module, target=target, size=size), given)
+        assert facts.size == ((size, size) if size else None)
+        assert facts.channels == ("BGR" if target == "imagenet_resnet50" else "RGB")
 
 
 def test_a_batch_of_one_is_left_out_and_counted_so() -> None:
@@ -340,17 +362,29 @@ def test_the_deployed_model_is_not_touched_even_as_its_own_target(method) -> Non
 def test_few_images_and_ragged_batches(method, count: int) -> None:
     images, labels = coloured(count)
     given, steps = given_for(images, np.eye(CLASSES, dtype=np.float32)[labels])
-    rows = small(method, epochs=1, finetune_epochs=1).answer(given)
+    rows = small(method, epochs=1, finetune_epochs=1).adapt(given).probabilities
     assert rows.shape == (count, CLASSES)
     assert np.isfinite(rows).all()
     assert len(steps) == 2
+
+
+@pytest.mark.parametrize(("batch", "told"), [(16, True), (2, False)])
+def test_beta_says_where_the_split_left_nothing_to_match(batch: int, told: bool) -> None:
+    images, labels = coloured(24)
+    given, _ = given_for(images, np.eye(CLASSES, dtype=np.float32)[labels])
+    outcome = small(beta, epochs=3, finetune_epochs=0, batch=batch).adapt(given)
+    (notice,) = outcome.notices or ("",)
+    assert bool(notice) == told
+    assert (
+        notice.startswith("MixMatch was left out in 6 of 6 passes") == told
+    )  # of 24 images no 16 are easy and no 16 hard
 
 
 @BOTH
 def test_one_image_is_refused_with_a_remedy(method) -> None:
     given, _ = given_for(coloured(1)[0], np.eye(CLASSES, dtype=np.float32)[:1])
     with pytest.raises(RecipeError, match="at least 2 images"):
-        small(method).answer(given)
+        small(method).adapt(given)
 
 
 @BOTH
@@ -361,7 +395,7 @@ def test_the_default_target_is_a_random_resnet20_and_says_so(method) -> None:
     assert {name: numbers[name] for name in want} == want
     assert method.queries(100) == {}
     given, _ = given_for(coloured(4)[0], np.eye(CLASSES, dtype=np.float32))
-    assert method.but(epochs=1, finetune_epochs=0).answer(given).shape == (4, CLASSES)
+    assert method.but(epochs=1, finetune_epochs=0).adapt(given).probabilities.shape == (4, CLASSES)
 
 
 def test_a_network_of_the_zoo_is_a_target_with_the_rate_of_a_trained_one() -> None:
@@ -382,7 +416,7 @@ def test_a_module_given_is_described_by_kind_size_and_weights(method) -> None:
     assert method.but(module=tiny).numbers()["module"] == "made by tiny"
     given, _ = given_for(coloured(4)[0], np.eye(CLASSES, dtype=np.float32))
     factory = method.but(module=tiny, epochs=1, finetune_epochs=0)
-    assert factory.answer(given).shape == (4, CLASSES)
+    assert factory.adapt(given).probabilities.shape == (4, CLASSES)
     assert method.but(backbone_lr="0.5", module=tiny()).backbone_rate == 0.5
 
 
@@ -399,7 +433,7 @@ def test_a_module_given_is_described_by_kind_size_and_weights(method) -> None:
 def test_a_module_that_cannot_be_used_is_refused_with_a_sentence(method, module, words: str) -> None:
     given, _ = given_for(coloured(4)[0], np.eye(CLASSES, dtype=np.float32))
     with pytest.raises(RecipeError, match=words):
-        method.but(module=module).answer(given)
+        method.but(module=module).adapt(given)
 
 
 @pytest.mark.parametrize(
@@ -409,6 +443,7 @@ def test_a_module_that_cannot_be_used_is_refused_with_a_sentence(method, module,
         (dine, {"module": "net.pt"}),
         (dine, {"batch": 1}),
         (dine, {"ema": 2}),
+        (dine, {"size": -1}),
         (dine, {"head_lr": 0}),
         (dine, {"finetune_epochs": -1}),
         (dine, {"threshold": 0.5}),
@@ -434,7 +469,7 @@ def test_the_memory_is_refreshed_every_tenth_but_never_from_an_untrained_student
     made = []
     module = sys.modules[type(method).__module__]  # the registry's `dine` hides the file of that name
     monkeypatch.setattr(module, "refresh", lambda *parts: made.append(parts) or parts[0])
-    small(method, epochs=epochs, finetune_epochs=0, batch=4).answer(given)  # two steps an epoch
+    small(method, epochs=epochs, finetune_epochs=0, batch=4).adapt(given)  # two steps an epoch
     assert len(made) == updates
     assert steps[-1].lr == pytest.approx(1e-2 * distil_rate(1))
 
@@ -481,7 +516,7 @@ def test_beta_divides_and_matches_in_every_variant(monkeypatch, numbers) -> None
     monkeypatch.setattr(Pair, "match_loss", recorded)
     monkeypatch.setattr(Pair, "divide", lambda pair, member: np.linspace(0, 1, 64) ** 0.3)  # 34 easy, 30 hard
     how = small(beta, epochs=3, finetune_epochs=0, batch=8, **numbers)
-    answers = how.answer(given)
+    answers = how.adapt(given).probabilities
     assert len(rows) == (3 - how.warmup) * 2 * 4
     assert all(count == 32 and total == pytest.approx(1, abs=1e-5) for count, total in rows)
     np.testing.assert_allclose(answers.sum(axis=1), 1, atol=1e-5)
@@ -510,7 +545,7 @@ def test_beta_goes_on_when_everything_is_easy_or_hard(monkeypatch, trust: float)
     images, labels = coloured(32)
     given, _ = given_for(images, Teacher(images, labels)(images))
     monkeypatch.setattr(Pair, "divide", lambda pair, member: np.full(32, trust))
-    assert np.isfinite(small(beta, batch=8).answer(given)).all()
+    assert np.isfinite(small(beta, batch=8).adapt(given).probabilities).all()
 
 
 @BOTH
@@ -518,7 +553,7 @@ def test_the_student_outdoes_a_teacher_that_is_wrong_one_time_in_five(method) ->
     images, labels = coloured(256)
     before = Teacher(images, labels)(images)
     given, _ = given_for(images, before)
-    after = method.but(epochs=12, finetune_epochs=3, batch=32, module=tiny, backbone_lr=1e-2).answer(given)
+    after = method.but(epochs=12, finetune_epochs=3, batch=32, module=tiny, backbone_lr=1e-2).adapt(given).probabilities
     teacher, student = ((rows.argmax(axis=1) == labels).mean() for rows in (before, after))
     assert teacher == pytest.approx(1 - WRONG, abs=0.06)
     assert student > teacher + 0.1, (teacher, student)

@@ -153,3 +153,9 @@ def test_numbers_that_would_do_nothing_are_refused(method: str, number: str) -> 
 def test_what_a_method_lists_it_takes(method: str) -> None:
     numbers = methods()[method].numbers()
     assert methods()[method].but(**numbers).numbers() == numbers
+
+
+@pytest.mark.parametrize("method", ["soda", "da-pgd", "soda-o"])
+def test_one_number_by_two_names_is_refused(method: str) -> None:
+    with pytest.raises(RecipeError, match="q and directions are one number"):
+        methods()[method].but(q=3, directions=5)

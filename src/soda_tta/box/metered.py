@@ -50,8 +50,13 @@ class Ledger:
             self.queries[purpose] = self.queries.get(purpose, 0) + queries
 
     @property
+    def answered(self) -> int:
+        """Queries whose answers were used; a killed run that goes on has them as an unbroken one has."""
+        return sum(self.queries.values())
+
+    @property
     def total(self) -> int:
-        return sum(self.queries.values()) + self.lost
+        return self.answered + self.lost
 
     @property
     def left(self) -> int | None:

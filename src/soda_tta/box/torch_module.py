@@ -14,6 +14,19 @@ from soda_tta.errors import BoxError
 FLOATS = 3 * 2**15  # 32 images of 32 px, 2 of 224 px: what lies between the layers stays in memory that is at hand
 
 
+def prepared_tensor(facts: Input, images: Any) -> Any:
+    """What `Input.prepare` does to an array, to a tensor and with gradients; for images of the model's own size."""
+    import torch
+
+    if facts.channels == "L" or facts.dtype != "float32" or facts.size not in (None, tuple(images.shape[2:])):
+        raise BoxError(f"gradients need RGB or BGR float32 images of the model's own size; it takes {facts}.")
+    if facts.channels == "BGR":
+        images = images.flip(1)
+    mean, std = (torch.tensor(each).view(1, 3, 1, 1) for each in (facts.mean, facts.std))
+    images = (images * facts.pixel_range - mean) / std
+    return images if facts.layout == "NCHW" else images.permute(0, 2, 3, 1)
+
+
 class ModuleBox(Box):
     """Ask a PyTorch module in evaluation mode, without gradients. `.module` is there for white-box methods.
 
@@ -59,16 +72,7 @@ class ModuleBox(Box):
         """Probabilities of a tensor of images, with gradients: the way in for white-box methods."""
         import torch
 
-        facts = self.input
-        if facts.channels == "L" or facts.dtype != "float32" or facts.size not in (None, tuple(images.shape[2:])):
-            raise BoxError(f"gradients need RGB or BGR float32 images of the model's own size; it takes {facts}.")
-        if facts.channels == "BGR":
-            images = images.flip(1)
-        columns = (1, 3, 1, 1)
-        images = (images * facts.pixel_range - torch.tensor(facts.mean).view(columns)) / torch.tensor(facts.std).view(
-            columns
-        )
-        output = self._module(images if facts.layout == "NCHW" else images.permute(0, 2, 3, 1))
+        output = self._module(prepared_tensor(self.input, images))
         return torch.softmax(output, dim=1) if self.logits else output
 
     def fingerprint(self) -> str:

@@ -42,6 +42,8 @@ def find_method(method: str | Method) -> Method:
     """A method, the one of that name, or one of the user's own as "module:name"."""
     if isinstance(method, Recipe | Procedure):
         return method
+    if not isinstance(method, str):
+        raise RecipeError(f"a method is a name, or a Recipe or Procedure, not {method!r}.")
     if ":" in method:
         return _own_method(method)
     if method not in methods():

@@ -18,7 +18,7 @@ from soda_tta.recipes.distillation import (
     tell_epoch,
     tenth,
 )
-from soda_tta.recipes.procedure import Array, Given
+from soda_tta.recipes.procedure import Array, Given, Outcome
 
 if TYPE_CHECKING:
     from soda_tta.recipes.mutual import Pair
@@ -50,7 +50,7 @@ class Beta(Distillation):
         if min(self.lam_p, self.lam_u, self.rampup, self.adversarial, self.warmup) < 0:
             raise RecipeError("beta takes no negative weight and no negative number of epochs.")
 
-    def learn(self, given: Given, chance: np.random.Generator) -> Array:
+    def learn(self, given: Given, chance: np.random.Generator) -> Outcome:
         from soda_tta.recipes import student as net
         from soda_tta.recipes.mutual import Pair
 
@@ -63,10 +63,21 @@ class Beta(Distillation):
                 memory = refresh(memory, net.answers_of(net.scores_of(pair.students, given.images)), self.ema)
             losses = self._epoch(pair, memory, epoch)
             tell_epoch(given, epoch, pair.rate * self.head_lr, losses)
-        if not self.finetune_epochs:
-            return net.answers_of(net.scores_of(pair.students, given.images))
-        finetune(self, pair.students[0], given, chance, beta_finetune_rate)
-        return net.answers_of(net.scores_of(pair.students[:1], given.images))
+        students = pair.students
+        if self.finetune_epochs:
+            finetune(self, students[0], given, chance, beta_finetune_rate)
+            students = students[:1]
+        return Outcome(net.answers_of(net.scores_of(students, given.images)), notices=self._idle_passes(pair))
+
+    def _idle_passes(self, pair: Pair) -> tuple[str, ...]:
+        """With few images the split seldom has a full batch on both sides, and what is left of BETA is two of DINE."""
+        passes = 2 * max(0, self.epochs - self.warmup)
+        if 2 * pair.left_out < passes or not passes:
+            return ()
+        return (
+            f"MixMatch was left out in {pair.left_out} of {passes} passes: the easy or the hard images made no full "
+            f"batch of {self.batch}. Give more images, or a smaller batch.",
+        )
 
     def _epoch(self, pair: Pair, memory: Array, epoch: int) -> list[tuple[float, float, float]]:
         if epoch <= self.warmup:

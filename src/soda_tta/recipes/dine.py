@@ -16,7 +16,7 @@ from soda_tta.recipes.distillation import (
     tell_epoch,
     tenth,
 )
-from soda_tta.recipes.procedure import Array, Given
+from soda_tta.recipes.procedure import Given, Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Dine(Distillation):
     name: str = "dine"
     summary: str = "A local network distilled from the answers (DINE); from random weights unless one is given."
 
-    def learn(self, given: Given, chance: np.random.Generator) -> Array:
+    def learn(self, given: Given, chance: np.random.Generator) -> Outcome:
         import torch
 
         from soda_tta.recipes import student as net
@@ -51,7 +51,7 @@ class Dine(Distillation):
                 losses.append(net.distil_step(self, student, optimiser, images, targets, chance))
             tell_epoch(given, epoch, optimiser.param_groups[1]["lr"], losses)
         finetune(self, student, given, chance, dine_finetune_rate)
-        return net.answers_of(net.scores_of([student], given.images))
+        return Outcome(net.answers_of(net.scores_of([student], given.images)))
 
 
 dine = Dine()

@@ -12,13 +12,16 @@ import numpy as np
 
 from soda_tta.errors import RecipeError
 from soda_tta.events import Step
-from soda_tta.recipes.procedure import Array, Given, Procedure, seeded
+from soda_tta.recipes.procedure import Array, Given, Outcome, Procedure, seeded
 
 if TYPE_CHECKING:
     from soda_tta.recipes.student import Student
 
 RANDOM = ("resnet20-random", "resnet32-random")
-TRAINED = ("cifar100_resnet20", "cifar100_resnet32", "cifar10_resnet20", "cifar10_resnet32")  # of the zoo
+TRAINED = (  # of the zoo
+    *("cifar100_resnet20", "cifar100_resnet32", "cifar10_resnet20", "cifar10_resnet32"),
+    *("imagenet_resnet50", "imagenet_efficientnet_lite0"),
+)
 GIVEN_LR, RANDOM_LR = 1e-3, 1e-2  # 1e-3 presumes a trained backbone; a random one would hardly move
 
 
@@ -28,7 +31,8 @@ class Distillation(Procedure):
 
     `module`: a torch module, or a function from the number of classes to one, for images in [0, 1]; it is copied, and
     all but its last Linear layer becomes the backbone. Without it, `target` names a network with random weights, or one
-    of the zoo with those it was trained to. `backbone_lr`: 1e-2 for random weights, otherwise 1e-3, unless stated.
+    of the zoo with those it was trained to; ImageNet's want small images larger (`size`). `backbone_lr`: 1e-2 for
+    random weights, otherwise 1e-3, unless stated.
     """
 
     needs: str = "probabilities"
@@ -44,12 +48,15 @@ class Distillation(Procedure):
     mixup_alpha: float = 0.3  # of its Beta distribution
     topk: int = 1  # answers of the box kept as they are; the rest is spread evenly
     target: str = "resnet20-random"
+    size: int = 0  # pixels a side at which the target sees the images; 0: as they are
     module: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch < 2 or self.finetune_epochs < 0 or self.topk < 1:
             raise RecipeError(f"{self.name} needs batch >= 2, finetune_epochs >= 0 and topk >= 1.")
+        if self.size < 0:
+            raise RecipeError(f"size={self.size} is in pixels; give 0 for the images as they are, or more.")
         if min(self.backbone_rate, self.head_lr, self.mixup_alpha) <= 0:
             raise RecipeError(f"{self.name} needs learning rates and a mixup_alpha above 0.")
         if not 0 <= self.ema <= 1 or not 0 <= self.momentum < 1 or min(self.mix, self.weight_decay) < 0:
@@ -77,14 +84,14 @@ class Distillation(Procedure):
     def counted(self, images: int) -> int:
         return self.epochs + self.finetune_epochs
 
-    def answer(self, given: Given) -> Array:
+    def adapt(self, given: Given) -> Outcome:
         if len(given.images) < 2:
             raise RecipeError(f"{self.name} trains a network and needs at least 2 images; `deployed` answers one.")
         with seeded(given.seed):
             return self.learn(given, np.random.default_rng([given.seed, 1]))
 
     @abstractmethod
-    def learn(self, given: Given, chance: np.random.Generator) -> Array:
+    def learn(self, given: Given, chance: np.random.Generator) -> Outcome:
         """Train and answer; torch's own generator is seeded and will be put back."""
 
 

@@ -121,14 +121,12 @@ class Economy(Procedure):
         after, before_aside, after_aside = looks(given, adaptor, held)
         verdict = judge(before=(given.before[held], before_aside), after=(after, after_aside), level=self.level)
         if not verdict.adopt:
-            return Outcome(
-                given.before, verdict=verdict, reason=f"{search.rounds} rounds of search; the verdict is to keep."
-            )
+            return Outcome(given.before, verdict=verdict, reason=f"{search.length_told}; the verdict is to keep.")
         known = np.full(given.before.shape, np.nan, np.float32)
         known[held] = after
         seen, rows = search.known(theta)
         known[seen] = rows
-        return Outcome(None, adaptor, verdict, known, f"{search.rounds} rounds of search; the verdict is to adopt.")
+        return Outcome(None, adaptor, verdict, known, f"{search.length_told}; the verdict is to adopt.")
 
     def outline(self, images: int, limit: int | None) -> str:
         sizes = self.sizes(images, limit)
@@ -174,6 +172,7 @@ class Search:
         fits = len(self.places) * self.image_bytes * (1 + len(MIXED)) <= PREPARED_BYTES
         self.prepared = self.adaptor.prepare(given.images[self.places], tried) if fits else None
         self.spent = self.told = self.rounds = 0
+        self.cut_short = False  # by requests that were lost, and count against the budget
         # answers at the current parameters, for the images that have been asked there
         self.at = np.zeros(self.adaptor.parameters.size)
         self.rows = {index: given.before[place] for index, place in enumerate(self.places)}
@@ -249,7 +248,9 @@ class Search:
     def affordable(self, queries: int) -> bool:
         left = left_to_spend(self.given.ledger, self.given.transcript)
         reserve = len(self.given.images) + 2 * self.sizes.judged
-        return self.spent + queries <= self.sizes.probe and (left is None or left - reserve >= queries)
+        planned, reached = self.spent + queries <= self.sizes.probe, left is None or left - reserve >= queries
+        self.cut_short |= planned and not reached
+        return planned and reached
 
     def ask(self, thetas: Array, indices: Array) -> Array:
         """Answers of each candidate for each image."""
@@ -274,6 +275,10 @@ class Search:
             adapted = self.adaptor.mix(prepared, thetas[start : start + some])
             answers.append(self.box(adapted.reshape(-1, *adapted.shape[2:])))
         return np.concatenate(answers).reshape(len(thetas), len(prepared), -1)
+
+    @property
+    def length_told(self) -> str:
+        return f"{self.rounds} rounds of search{', cut short by lost requests' if self.cut_short else ''}"
 
     def report(self, length: float, answers: Array) -> None:
         self.rounds += 1

@@ -81,6 +81,7 @@ MEANINGS = {
     "mixup_alpha": "of the beta distribution that MixUp draws its shares from",
     "topk": "largest probabilities kept as they are; the rest is spread evenly",
     "target": "the local network: resnet20-random, or one of the zoo to begin from",
+    "size": "pixels a side at which the local network sees the images; 0: as they are",
     "module": "a torch module in its place, from Python only",
     "threshold": "trust from which a label counts as easy",
     "temperature": "of sharpening: less makes guessed labels surer",

@@ -18,7 +18,7 @@ from soda_tta.box import Box, Ledger, ModuleBox, Transcript, asking
 from soda_tta.data import Images
 from soda_tta.errors import BudgetError, RecipeError, SodaError
 from soda_tta.events import Step
-from soda_tta.recipes.recipe import ALIASES, convert
+from soda_tta.recipes.recipe import ALIASES, convert, renamed
 from soda_tta.verdict import Verdict
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -60,6 +60,7 @@ class Outcome:
     known: Array | None = None  # answers through the adaptor that are paid already; rows of NaN are not
     reason: str | None = None  # why it ended as it did
     short: bool = False  # the budget ended it
+    notices: tuple[str, ...] = ()  # what came up on the way that the user should know
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,8 @@ class Procedure(ABC):
     def but(self, **numbers: Any) -> Procedure:
         """The same procedure with other numbers."""
         known = self.numbers()
-        numbers = {ALIASES[name] if ALIASES.get(name) in known else name: value for name, value in numbers.items()}
+        if any(ALIASES.get(name) in known for name in numbers):
+            numbers = renamed(numbers)
         for name in numbers:
             if name not in known:
                 raise RecipeError(f"{self.name} has no number {name!r}; it has {', '.join(known)}.")

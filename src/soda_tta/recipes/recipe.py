@@ -53,9 +53,9 @@ class Recipe:
         >>> methods()["soda"].but(q=10, lr="auto").search.directions
         10
         """
-        recipe = self
         if self.adaptor is None and numbers:
             raise self._unknown(next(iter(numbers)))
+        recipe, numbers = self, renamed(numbers)
         for part in OTHERS:
             if part in numbers:
                 recipe = recipe._with_other(part, numbers.pop(part))
@@ -66,7 +66,7 @@ class Recipe:
         if "lr" in numbers:
             recipe = recipe._with_lr(numbers.pop("lr"))
         for name, value in numbers.items():
-            recipe = recipe._with(ALIASES.get(name, name), value)
+            recipe = recipe._with(name, value)
         return recipe
 
     def _with_other(self, part: str, name: Any) -> Recipe:
@@ -156,6 +156,18 @@ class Recipe:
 
 PARTS = ("adaptor", "reliable", "objective", "search", "step")
 NO_STEP = "evolution follows no gradient and has neither lr nor step; leave them out, its first deviation is sigma."
+
+
+def renamed(numbers: dict[str, Any]) -> dict[str, Any]:
+    """The paper's letters as the names they stand for.
+
+    >>> renamed({"q": 10, "mu": 0.01})
+    {'directions': 10, 'mu': 0.01}
+    """
+    for letter, name in ALIASES.items():
+        if letter in numbers and name in numbers:
+            raise RecipeError(f"{letter} and {name} are one number; give one of them.")
+    return {ALIASES.get(name, name): value for name, value in numbers.items()}
 
 
 def convert(name: str, value: Any, like: Any) -> Any:

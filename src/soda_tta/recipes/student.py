@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from soda_tta.box import Input
+from soda_tta.box.torch_module import prepared_tensor
 from soda_tta.data import Images
 from soda_tta.errors import RecipeError
 from soda_tta.recipes.views import weak
@@ -39,9 +42,9 @@ class Tap(nn.Module):
 
 
 class Student(nn.Module):
-    """Normalise -> backbone -> Linear d x 256 and batch norm -> weight-normalised Linear 256 x K. Returns logits."""
+    """Resize and normalise -> backbone -> Linear d x 256, batch norm -> weight-normalised Linear 256 x K: logits."""
 
-    def __init__(self, module: nn.Module, classes: int, mean: Tensor, std: Tensor) -> None:
+    def __init__(self, module: nn.Module, classes: int, input: Input) -> None:
         super().__init__()
         self.backbone, self.tap = tapped(module)
         size = self.tap.linear.in_features
@@ -52,10 +55,12 @@ class Student(nn.Module):
             }
         )
         nn.init.zeros_(self.head["classifier"].bias)  # type: ignore[arg-type]
-        self.size, self.mean, self.std = size, mean.view(1, 3, 1, 1), std.view(1, 3, 1, 1)
+        self.size, self.input = size, input
 
     def features(self, images: Tensor) -> Tensor:
-        self.backbone((images - self.mean) / self.std)
+        if self.input.size not in (None, tuple(images.shape[2:])):
+            images = functional.interpolate(images, self.input.size, mode="bilinear", antialias=True)
+        self.backbone(prepared_tensor(self.input, images))
         seen, self.tap.seen = self.tap.seen, torch.empty(0)  # keep no graph alive
         return seen
 
@@ -92,20 +97,22 @@ def tapped(module: nn.Module) -> tuple[nn.Module, Tap]:
 def build_students(how: Distillation, images: Images, classes: int, count: int) -> list[Student]:
     """Students on the same backbone; only their heads differ. The module given is copied, never trained itself."""
     module = target_module(how, classes).float().cpu().requires_grad_(True)
-    mean, std = normalisation(how, images)
-    students = [Student(copy.deepcopy(module), classes, mean, std) for _ in range(count)]
+    seen = input_of(how, images)
+    students = [Student(copy.deepcopy(module), classes, seen) for _ in range(count)]
     check(students[0], torch.from_numpy(images[np.arange(1)]))
     return students
 
 
-def normalisation(how: Distillation, images: Images) -> tuple[Tensor, Tensor]:
-    """Statistics of the images would be a first adaptation of a network that was trained with its own."""
+def input_of(how: Distillation, images: Images) -> Input:
+    """How the target sees the images. One that was trained keeps its own statistics: those of the images would be a
+    first adaptation of it."""
+    size = (how.size, how.size) if how.size else None
     if how.module is not None:
-        return torch.zeros(3), torch.ones(3)
+        return Input(size=size)
     if how.target in BLOCKS:
-        return channel_statistics(images)
-    trained_for = find(how.target).input
-    return torch.tensor(trained_for.mean), torch.tensor(trained_for.std)
+        mean, std = channel_statistics(images)
+        return Input(size=size, mean=mean, std=std)
+    return replace(find(how.target).input, size=size)
 
 
 def target_module(how: Distillation, classes: int) -> nn.Module:
@@ -138,7 +145,7 @@ def check(student: Student, image: Tensor) -> None:
         raise RecipeError(f"the target module's last Linear layer saw {shape} for one image; it must see one vector.")
 
 
-def channel_statistics(images: Images, batch: int = 512) -> tuple[Tensor, Tensor]:
+def channel_statistics(images: Images, batch: int = 512) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel over all images."""
     total, square = np.zeros(3), np.zeros(3)
     for start in range(0, len(images), batch):
@@ -147,7 +154,7 @@ def channel_statistics(images: Images, batch: int = 512) -> tuple[Tensor, Tensor
         square += (pixels**2).mean(axis=(2, 3)).sum(axis=0)
     mean = total / len(images)
     std = np.sqrt(np.maximum(square / len(images) - mean**2, 1e-8))  # all images black is no reason to divide by 0
-    return torch.from_numpy(mean.astype(np.float32)), torch.from_numpy(std.astype(np.float32))
+    return tuple(mean.tolist()), tuple(std.tolist())
 
 
 def optimiser_of(how: Distillation, student: Student) -> torch.optim.SGD:

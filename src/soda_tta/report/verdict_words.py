@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from soda_tta.answering import UNREACHED
 from soda_tta.report.findings import Findings, Measured
 
 USE, LEAVE, OPEN = "good", "bad", "open"  # how it is coloured
@@ -22,6 +23,7 @@ class Headline:
 def headline(found: Findings) -> Headline:
     """Labels decide where there are some; else the method's own verdict; else nobody knows, and that is said."""
     account, cost = found.account, cost_sentence(found)
+    amiss = [notice for notice in account.notices if notice.endswith(UNREACHED)]
     if account.stopped is None:
         return Headline("Unfinished", OPEN, ("This run has not ended.", cost))
     if found.after is None:
@@ -33,10 +35,10 @@ def headline(found: Findings) -> Headline:
         sentences = [_accuracy_sentence(found.measured), *_losers(found.measured, found.class_names)]
         if account.verdict is not None:
             sentences.append(f"Without labels the run had judged: {account.verdict.sentence}")
-        return Headline(word, tone, (*sentences, cost))
+        return Headline(word, tone, (*sentences, *amiss, cost))
     if account.verdict is not None:
         word, tone = ("Use it", USE) if account.verdict.adopt else ("Leave the images as they are", LEAVE)
-        return Headline(word, tone, (account.verdict.sentence, cost))
+        return Headline(word, tone, (account.verdict.sentence, *amiss, cost))
     if not found.changed:
         return Headline(
             "Nothing changed", OPEN, ("Every image is given the same class as before.", cost_sentence(found))

@@ -1,0 +1,34 @@
+"""The last pass: what is known is not asked again, and what a budget no longer reaches for is told."""
+
+import numpy as np
+import pytest
+
+from soda_tta.adaptors import Identity
+from soda_tta.answering import UNREACHED, answer_all
+from soda_tta.box import CallableBox, Ledger, Metered
+from soda_tta.data import open_images
+from soda_tta.events import Notice
+
+
+@pytest.mark.parametrize("left", [0, 3, 9])
+def test_what_is_left_of_a_budget_goes_to_as_many_images_as_it_reaches_for(left: int) -> None:
+    images = np.random.default_rng(0).random((20, 3, 4, 4), np.float32)
+    asked = []
+
+    def model(batch):
+        asked.append(len(batch))
+        return np.tile(np.float32([0.9, 0.1]), (len(batch), 1))
+
+    before = np.tile(np.float32([0.5, 0.5]), (20, 1))
+    known = np.full((20, 2), np.nan, np.float32)
+    known[10:] = [0.2, 0.8]  # ten are paid already, and lie behind those that are not
+    ledger, notices = Ledger(left), []
+    box = Metered(CallableBox(model), ledger, "evaluate")
+    rows = answer_all(
+        open_images(images), Identity(), box, None, lambda: False, notices.append, otherwise=before, known=known
+    )
+    assert sum(asked) == left == ledger.total
+    np.testing.assert_allclose(rows[:left], np.tile([0.9, 0.1], (left, 1)))
+    np.testing.assert_allclose(rows[left:10], before[left:10])
+    np.testing.assert_allclose(rows[10:], known[10:])
+    assert [event.text for event in notices if isinstance(event, Notice)] == [f"{10 - left} images {UNREACHED}"]
