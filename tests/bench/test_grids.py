@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from soda_tta.bench import GRIDS, SCALES, Cell, find_grid
 from soda_tta.bench.experiments import OWN_PROTOCOL
 from soda_tta.bench.measurement import chosen_images
+from soda_tta.cli import main
 from soda_tta.errors import RecipeError
 from soda_tta.recipes import methods
 
@@ -272,6 +274,20 @@ def test_an_impossible_cell_fails_before_the_first_query_and_lists_what_exists(w
         Cell(**wrong).check()
 
 
+@pytest.mark.parametrize("method", ['["deployed", 3]', "{ a = 1 }", '[["soda"]]'])
+def test_a_method_that_is_no_name_is_refused_by_the_command(tmp_path, capsys, method: str) -> None:
+    (tmp_path / "mine.toml").write_text(f"[[cells]]\nmethod = {method}\nnumbers = {{ q = 3 }}\n")
+    assert main(["bench", "run", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out")]) == 2
+    assert "is a name" in capsys.readouterr().err
+
+
+def test_cells_whose_images_are_not_there_are_told_in_json_too(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("SODA_TTA_DATA", str(tmp_path / "nothing"))
+    (tmp_path / "mine.toml").write_text('[[cells]]\nmethod = "deployed"\ndata = "cifar100"\n')
+    assert main(["bench", "run", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out"), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["failed"]
+
+
 def test_unknown_grids_and_scales_are_refused() -> None:
     with pytest.raises(RecipeError, match="yardstick"):
         find_grid("cifar")
@@ -286,11 +302,22 @@ def test_numbers_of_a_data_set_go_to_every_method_that_has_them() -> None:
     assert known["soda"]["q"] == 10 and known["deployed"] == {} and "q" not in known["soda-r"]
     assert known["soda"]["deviation"] == known["soda-r"]["deviation"] == 0.267 and "deviation" not in known["ma-so"]
     assert all(cell.numbers["tau"] == 0.1 for cell in find_grid("imagenet", "paper") if cell.method == "ma-so")
+    imagenet = {cell.method: cell.numbers for cell in find_grid("imagenet")}
+    assert imagenet["soda"]["deviation"] == imagenet["soda-r"]["deviation"] == 0.226
+    assert imagenet["soda-r"]["beta"] == 0.0  # as in the released script; the paper names none
 
 
-def test_the_main_table_has_soda_r_from_both_starts() -> None:
-    starts = [cell.numbers.get("start") for cell in find_grid("cifar10") if cell.method == "soda-r"]
-    assert sorted(starts, key=str) == [0.0] * 19 + [None] * 19
+@pytest.mark.parametrize(("grid", "corruptions"), [("cifar10", 19), ("imagenet", 2)])
+def test_a_main_table_has_soda_r_from_both_starts(grid: str, corruptions: int) -> None:
+    starts = [cell.numbers.get("start") for cell in find_grid(grid) if cell.method == "soda-r"]
+    assert sorted(starts, key=str) == [0.0] * corruptions + [None] * corruptions
+
+
+@pytest.mark.parametrize("scale", ["desk", "paper"])
+def test_steps_splits_the_same_queries_in_different_ways(scale: str) -> None:
+    cells = find_grid("steps", scale)
+    assert len({cell.plan().total / cell.images for cell in cells}) == 1  # what soda asks with five directions
+    assert {cell.numbers["q"] for cell in cells} == {1, 2, 5, 8, 17}
 
 
 def test_office_home_on_a_desk_keeps_lr_times_steps() -> None:

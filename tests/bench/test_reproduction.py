@@ -42,10 +42,39 @@ def test_a_table_its_verdicts_and_what_is_missing(reproduction, tmp_path) -> Non
     text = reproduction.experiment_text(queries, store)
     assert "| before | 20.0 | 20.0 | 20.0 | 1 |  |" in text
     assert "| soda, q 2 | 40.0 | 60.0 | 50.0 | 182 | 82.43 |" in text
-    assert "nearly as good as five: **no difference above 4.0 points** (soda, q 5 50.5, soda, q 2 50.0)" in text
+    assert "nearly as good as five: **no difference above 4.5 points** (soda, q 5 50.5, soda, q 2 50.0)" in text
     assert "nothing over five: **differs** (soda, q 20 56.0, soda, q 5 50.5)" in text
     assert "better than any of them: not measured yet" in text
     assert "6 cells, 1 seed. cifar10, cifar10_resnet20, severity 5, 500 images." in text
+
+
+def test_the_summary_counts_what_the_paper_says_and_shows_what_does_not_come_out(reproduction) -> None:
+    found = dict.fromkeys((each.grid for each in reproduction.EXPERIMENTS), reproduction.NOTHING)
+    assert reproduction.summary_text(found) == reproduction.NOTHING
+    found["queries"] = (
+        "- two directions are nearly as good as five: **differs** (soda, q 5 60.0, soda, q 2 50.0).\n"
+        "- twenty bring nothing over five: **no difference above 2.3 points** (soda, q 20 61.0, soda, q 5 60.0).\n"
+        "- the true gradient is better than any of them: not measured yet."
+    )
+    found["regularisation"] = (
+        "- it harms SODA: **comes out** (a 3.0, b 2.0).\n"
+        "- it helps SODA-R a little: **undecided**, the difference is below 3.1 points (a 3.0, b 2.0)."
+    )
+    found["alpha"] = "- a larger one harms: **does not come out** (a 1.0, b 2.0)."  # ours: not of the paper
+    found["imagenet"] = "- and beats SODA: **does not come out** (a 1.0, b 2.0)."  # nor this
+    first, _, _, *rows = reproduction.summary_text(found).removesuffix("\n").split("\n")
+    assert first.startswith("Of 4 things the paper says of these experiments 2 come out, 1 do not, and 1 are undecided")
+    assert rows[1:] == [
+        "| [Number of directions](#number-of-directions) | two directions are nearly as good as five "
+        "| soda, q 5 60.0, soda, q 2 50.0 | no |",
+        "| [Norm of the perturbation](#norm-of-the-perturbation) | it helps SODA-R a little "
+        "| a 3.0, b 2.0 | undecided |",
+    ]
+
+
+def test_every_section_the_summary_links_to_is_a_heading_of_the_page(reproduction) -> None:
+    headings = {line.lstrip("# ") for line in reproduction.PAGE.read_text().splitlines() if line.startswith("#")}
+    assert {each.title for each in reproduction.EXPERIMENTS} <= headings
 
 
 def test_the_mean_is_over_the_corruptions_all_rows_have(reproduction, tmp_path) -> None:
@@ -57,13 +86,29 @@ def test_the_mean_is_over_the_corruptions_all_rows_have(reproduction, tmp_path) 
     assert "| soda, alpha 0.0 | 50.0 | 182 |" in text and "mean of" not in text  # there is only contrast
 
 
-def told(reproduction, first: float, second: float, keep: tuple[list[bool], list[bool]] | None = None) -> str:
+def test_two_experiments_are_not_averaged_in_one_row_but_where_it_says_so(reproduction, tmp_path) -> None:
+    store = Store(tmp_path / "alpha")
+    for sigma in (0.1, 1.0):
+        store.add(Cell(method="soda", numbers={"alpha": 1.0, "sigma": sigma}), result(50.0))
+    (experiment,) = (each for each in reproduction.EXPERIMENTS if each.grid == "alpha")
+    with pytest.raises(SystemExit, match=r"'soda, alpha 1.0' mixes experiments"):
+        reproduction.experiment_text(experiment, store)
+    store = Store(tmp_path / "selection")
+    for rho, after in ((0.1, 40.0), (0.5, 50.0)):
+        store.add(Cell(method="soda", numbers={"tau": 0.1, "rho": rho, "alpha": 1e-4}), result(after))
+    (experiment,) = (each for each in reproduction.EXPERIMENTS if each.grid == "selection")
+    assert "| tau 0.1, mean of the others | 45.0 | 182 |" in reproduction.experiment_text(experiment, store)
+
+
+def told(
+    reproduction, first: float, second: float, keep: tuple[list[bool], list[bool]] | None = None, alike: bool = False
+) -> str:
     """What is said of a claim about two rows of 1,000 images."""
     rows = {}
     for place, (name, after) in enumerate({"a": first, "b": second}.items()):
         kept = {} if keep is None else {"right": {"after": np.packbits(keep[place]).tobytes().hex()}}
         rows[name] = [(Cell(method="soda", images=1000), {**result(after), **kept})]
-    claim = reproduction.Claim("a beats b", "a", "b")
+    claim = reproduction.Claim("a beats b", "a", "b", alike)
     return reproduction.verdict(claim, rows, {"a": first, "b": second}, ["gaussian_noise"], False)
 
 
@@ -72,6 +117,12 @@ def test_an_order_is_undecided_below_two_standard_errors(reproduction) -> None:
     assert "**undecided**, the difference is below 3.7" in told(reproduction, 53.6, 50.0)
     assert "**comes out**" in told(reproduction, 53.9, 50.0)
     assert "**does not come out**" in told(reproduction, 46.1, 50.0)
+
+
+def test_alike_is_said_only_where_a_large_difference_is_ruled_out(reproduction) -> None:
+    assert "**no difference above 4.7 points**" in told(reproduction, 51.0, 50.0, alike=True)  # 1.0 and 3.7 of chance
+    assert "**undecided**, a difference of 5.7 points is possible" in told(reproduction, 52.0, 50.0, alike=True)
+    assert "**differs**" in told(reproduction, 54.0, 50.0, alike=True)
 
 
 def test_runs_on_the_same_images_are_compared_one_by_one(reproduction) -> None:

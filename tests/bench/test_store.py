@@ -47,6 +47,31 @@ def test_a_store_of_another_version_is_refused_and_never_misread(tmp_path) -> No
             Store(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "raw"),
+    [
+        ({"result": {}}, b""),
+        ({"result": {**RESULT, "after": "x"}}, b""),
+        ({"cell": {}}, b""),
+        ({"cell": {"method": 3}}, b""),
+        ({}, b"\xff\xfe"),
+    ],
+)
+def test_a_damaged_line_is_named_with_its_number(tmp_path, change: dict, raw: bytes, capsys) -> None:
+    Store(tmp_path).add(cell(), RESULT)
+    path = tmp_path / "results.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole + raw + json.dumps({**json.loads(whole), **change}).encode() + b"\n")
+    assert main(["bench", "table", str(tmp_path)]) == 2
+    assert "results.jsonl, line 2, is no result" in capsys.readouterr().err
+
+
+def test_a_folder_in_the_place_of_results_is_told(tmp_path, capsys) -> None:
+    (tmp_path / "results.jsonl").mkdir()
+    assert main(["bench", "table", str(tmp_path)]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
 def test_an_empty_line_is_none(tmp_path) -> None:
     Store(tmp_path).add(cell(), RESULT)
     with (tmp_path / "results.jsonl").open("a") as file:

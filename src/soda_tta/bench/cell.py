@@ -90,13 +90,13 @@ class Cell:
 
     def check(self) -> None:
         """Fail now rather than in the middle of a grid; asks nothing and loads nothing."""
-        self._check_types()
+        self.check_types()
         try:
             self._check_facts()
         except SodaError as error:
             raise type(error)(f"{self.title}: {error}") from error
 
-    def _check_types(self) -> None:
+    def check_types(self) -> None:
         whole = {"images": 1, "seed": 0, "curve": 0, "severity": 1}
         for name, least in whole.items():
             value = getattr(self, name)
@@ -155,7 +155,9 @@ class Cell:
             missing = "method is missing" if "method" not in facts else f"{', '.join(unknown)} is unknown"
             raise RecipeError(f"a cell has {', '.join(sorted(known))}; {missing}.")
         if "model" in facts:
-            return Cell(**facts)
+            cell = Cell(**facts)
+            cell.check_types()
+            return cell
         data = str(facts.get("data", "cifar10"))
         model = usual_model(data)
         if model is None and not spelled(data.partition("/")[0]) and not Path(data).exists():
@@ -163,7 +165,7 @@ class Cell:
             raise RecipeError(f"there is no data {data!r}; choose one of {sets}, or the path of images with labels.")
         if model is None:
             raise RecipeError(f"there is no model of our own for {data}: name one (model), which may be an .onnx file.")
-        return Cell(model=model, **facts)
+        return Cell.from_facts({**facts, "model": model})
 
 
 def usual_model(data: str) -> str | None:

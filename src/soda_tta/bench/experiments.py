@@ -62,8 +62,8 @@ def cifar100(scale: Scale) -> list[Cell]:
 def imagenet(scale: Scale) -> list[Cell]:
     """Desk: as many images and epochs as an hour allows; batches of 50, or there would be one step an epoch.
 
-    The deeper network of soda-r is narrower there: at its width it costs twenty times what the model does. ResNet-50
-    would take forty minutes for each run of soda.
+    The deeper network of soda-r is narrower there: at its width it costs twenty times what the model does; it is run
+    from the images as they are, too, as in the main table. ResNet-50 would take forty minutes for each run of soda.
     """
     if scale.own_lr:
         names = in_main_table(but=("dine", "beta", "soda-fo"))  # nor has the paper these there; da-pgd takes 60 GB
@@ -72,7 +72,8 @@ def imagenet(scale: Scale) -> list[Cell]:
     rows = cells(small, SIX, PAIR, "imagenet", model="imagenet_efficientnet_lite0")
     steps: dict[str, Any] = {"batch": 50}
     more = {"soda": steps, "soda-r": {**steps, "width": 32}, "ma-so": steps}
-    return [replace(c, data="imagenet-1000", numbers={**c.numbers, **more.get(c.method, {})}) for c in rows]
+    rows = [replace(c, data="imagenet-1000", numbers={**c.numbers, **more.get(c.method, {})}) for c in rows]
+    return [*rows, *(replace(c, numbers={**c.numbers, "start": 0.0}) for c in rows if c.method == "soda-r")]
 
 
 def office_home(scale: Scale) -> list[Cell]:
@@ -138,6 +139,17 @@ def other_rates(scale: Scale) -> list[Cell]:
     return ablation(replace(scale, sets=("cifar100",)), "soda", RATED, lr=[RATES["soda"], 0.01])
 
 
+def steps(scale: Scale) -> list[Cell]:
+    """soda's queries split otherwise than into five directions a step: into more steps, or into fewer.
+
+    Estimates from fewer directions are noisier; on a desk those are shown at a smaller rate, too.
+    """
+    several = {q: replace(scale, epochs=scale.epochs * 6 // (q + 1)) for q in (1, 2, 5, 8, 17)}
+    split = [cell for q, as_many in several.items() for cell in ablation(as_many, "soda", q=[q])]
+    smaller = [] if scale.own_lr else [c for q in (1, 2) for c in ablation(several[q], "soda", q=[q], lr=[0.01])]
+    return [*split, *smaller]
+
+
 def optimisers(scale: Scale) -> list[Cell]:
     """A rate of one says nothing of the other's: on a desk each has its own, chosen without labels or the method's."""
     own: dict[str, Any] = {} if scale.own_lr else {"lr": ["auto"]}
@@ -151,7 +163,9 @@ def optimisers(scale: Scale) -> list[Cell]:
 
 
 def peers(scale: Scale) -> list[Cell]:
+    """Their stages and beginnings; on a desk, where they have little to learn from, DINE with more of it."""
     stages = [
+        *ablation(scale, "deployed"),
         *ablation(scale, "dine"),
         *ablation(scale, "dine", finetune_epochs=[0]),
         *ablation(scale, "beta", adversarial=[0.0, 0.1]),
@@ -166,7 +180,11 @@ def peers(scale: Scale) -> list[Cell]:
     if scale.own_lr:
         return stages
     longer: dict[str, Any] = {stage: [5 * epochs] for stage, epochs in scale.numbers("dine").items()}
-    return [*stages, *ablation(scale, "dine", **longer), *ablation(replace(scale, images=4 * scale.images), "dine")]
+    return [
+        *stages,
+        *ablation(scale, "dine", **longer),
+        *ablation(replace(scale, images=4 * scale.images), "dine"),
+    ]
 
 
 def deeper(scale: Scale) -> list[Cell]:
@@ -179,6 +197,12 @@ def deeper(scale: Scale) -> list[Cell]:
     return [cell for size in sizes for name in ("soda-fo", "soda-r") for cell in ablation(size, name, PAIR[:1])]
 
 
+def deeper_contrast(scale: Scale) -> list[Cell]:
+    """Contrast, where it is furthest behind; on a desk also with four times the images, and so the steps."""
+    sizes = [scale] if scale.own_lr else [scale, replace(scale, images=4 * scale.images)]
+    return [cell for size in sizes for name in ("soda-fo", "soda-r") for cell in ablation(size, name, PAIR[1:])]
+
+
 def start(scale: Scale) -> list[Cell]:
     """Beside the model adapted from inside, which the paper's SODA-R passes."""
     where = scale.corruptions if scale.own_lr else FIVE
@@ -187,10 +211,20 @@ def start(scale: Scale) -> list[Cell]:
 
 
 def other_start(scale: Scale) -> list[Cell]:
-    """soda-r on CIFAR-100 from both starts, beside soda and the model adapted from inside."""
+    """soda and soda-r on CIFAR-100 from both starts, beside the model adapted from inside."""
     one = replace(scale, sets=("cifar100",))
-    begun = ablation(one, "soda-r", FIVE, start=STARTS)
-    return [*begun, *(cell for name in ("soda", "ma-so") for cell in ablation(one, name, FIVE))]
+    begun = [cell for name in ("soda", "soda-r") for cell in ablation(one, name, FIVE, start=STARTS)]
+    return [*begun, *ablation(one, "ma-so", FIVE)]
+
+
+def blocks(scale: Scale) -> list[Cell]:
+    return [cell for name in ("soda", "soda-r") for cell in ablation(scale, name, blocks=[0, 1, 2, 3])]
+
+
+def blocks_start(scale: Scale) -> list[Cell]:
+    """The same from the images as they are; on a desk none and two, which tell the start from the blocks."""
+    few = [0, 1, 2, 3] if scale.own_lr else [0, 2]
+    return [cell for name in ("soda-r", "soda") for cell in ablation(scale, name, blocks=few, start=[0.0])]
 
 
 def regularisation(scale: Scale) -> list[Cell]:
@@ -216,3 +250,9 @@ def affordable(scale: Scale, *values: int) -> list[int]:
 
 def online(scale: Scale, **choices: Any) -> list[Cell]:
     return ablation(scale, "soda-o", **choices)
+
+
+def online_batch(scale: Scale) -> list[Cell]:
+    """On a desk the smallest batch also at a smaller rate: it makes four times the steps of the usual one."""
+    sizes = online(scale, arrival=[32, 64, 128, 256])
+    return sizes if scale.own_lr else [*sizes, *online(scale, arrival=[32], lr=[0.01])]

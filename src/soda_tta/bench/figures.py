@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
@@ -29,6 +30,7 @@ SETTINGS = {
     "text.parse_math": False,
 }
 SUFFIXES = (".svg", ".png")
+MANY = 8  # curves whose names find no room among them
 
 
 def figure_facts(store: Store, kind: str, **options: Any) -> dict[str, Any]:
@@ -77,13 +79,17 @@ def plain_ticks(axis: Any) -> None:
 
 
 def convergence(make: Any, facts: dict[str, Any]) -> Any:
-    figure = make(5.2, 3.6)
+    many = len(facts["series"]) > MANY
+    figure = make(8.0 if many else 5.2, max(3.6, 0.17 * len(facts["series"])) if many else 3.6)
     axes = figure.add_subplot()
     for (name, points), look in zip(facts["series"].items(), looks(), strict=False):
         axes.plot([p["epoch"] for p in points], [p["accuracy"] for p in points], label=name, **look)
     axes.set(xlabel="epoch", ylabel="accuracy (%)")
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.legend(fontsize=7)
+    if many:
+        figure.legend(fontsize=7, loc="outside right center")
+    else:
+        axes.legend(fontsize=7)
     return figure
 
 
@@ -91,18 +97,21 @@ def queries(make: Any, facts: dict[str, Any]) -> Any:
     figure = make(7.0, max(3.4, 1.0 + 0.2 * len(facts["points"])))
     axes = figure.add_subplot()
     points = sorted(facts["points"], key=lambda point: point["queries_an_image"])
+    colours = {}  # a name has that of its point
     for point, look in zip(points, looks(), strict=False):
         axes.plot([point["queries_an_image"]], [point["accuracy"]], **{**look, "linestyle": "none"})
+        colours[point["name"]] = look["color"]
     axes.set(xscale="log", xlabel="queries an image", ylabel=f"accuracy (%), mean of {len(facts['corruptions'])}")
     axes.set_xlim(right=4 * axes.get_xlim()[1])  # room for the last names
     low, high = axes.get_ylim()
     for together in neighbours(points):
         heights = apart([point["accuracy"] for point in together], (high - low) * 0.6 / len(points))
-        right = max(point["queries_an_image"] for point in together)
+        right = max(point["queries_an_image"] for point in together) * (1.12 if len(together) > 1 else 1)
         for point, height in zip(together, heights, strict=True):
-            axes.annotate(point["name"], (right, height), (6, 0), textcoords="offset points", fontsize=7, va="center")
+            told = {"fontsize": 7, "va": "center", "color": colours[point["name"]]}
+            axes.annotate(point["name"], (right, height), (6, 0), textcoords="offset points", **told)
             from_to = [point["queries_an_image"], 1.03 * right], [point["accuracy"], height]
-            axes.plot(*from_to, color="0.7", linewidth=0.6, zorder=0)  # leads from a point to its name
+            axes.plot(*from_to, color=told["color"], linewidth=0.6, zorder=0)  # leads from a point to its name
         low, high = min(low, *heights), max(high, *heights)
     axes.set_ylim(low, high)  # names of many points of one height reach beyond all of them
     plain_ticks(axes.xaxis)
@@ -216,7 +225,8 @@ def pictures(make: Any, facts: dict[str, Any]) -> Any:
             panels[2 * row + below, column].imshow(np.array(pixels, np.uint8), interpolation="nearest")
         title = "original" if each is None else each["corruption"].replace("_", "\n")
         panels[2 * row, column].set_title(title, fontsize=6)
-    figure.suptitle(f"above: corrupted, below: adapted by {facts['method']}", fontsize=8)
+    title = f"above: corrupted, below: adapted by {facts['method']}"
+    figure.suptitle(textwrap.fill(title, 14 * columns), fontsize=8)
     return figure
 
 

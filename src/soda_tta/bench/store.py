@@ -13,9 +13,10 @@ from typing import Any
 
 from soda_tta.atomic import alone, append_bytes, make_folder
 from soda_tta.bench.cell import Cell
-from soda_tta.errors import PlaceError, RunError
+from soda_tta.errors import PlaceError, RunError, SodaError
 
 FORMAT = 1
+MEASURED = ("before", "after", "queries_an_image")  # what every table shows of a result
 
 
 class Store:
@@ -27,24 +28,34 @@ class Store:
         self.results: dict[str, dict[str, Any]] = {}
         self.torn: int | None = None  # where a torn last line begins; it is cut off by whoever writes next
         if self.path.exists():
-            raw = self.path.read_bytes()
+            raw = self._bytes()
             whole = raw[: raw.rfind(b"\n") + 1]
             if whole != raw:
                 warnings.warn(f"{self.path}: the last line is torn and is dropped.", stacklevel=2)
                 self.torn = len(whole)
-            for number, line in enumerate(whole.decode().splitlines(), start=1):
+            for number, line in enumerate(whole.splitlines(), start=1):
                 if line.strip():  # editors like to end a file with an empty one
                     self._take(line, number)
 
-    def _take(self, line: str, number: int) -> None:
+    def _bytes(self) -> bytes:
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise RunError(f"{self.path} cannot be read: {error.strerror}; choose another folder.") from error
+
+    def _take(self, line: bytes, number: int) -> None:
         try:
             entry = json.loads(line)
             form = entry["format"]
             if form == FORMAT:
+                Cell.from_facts(entry["cell"])
+                if not all(isinstance(entry["result"][fact], int | float) for fact in MEASURED):
+                    raise ValueError
                 self.results[entry["key"]] = {name: entry[name] for name in ("format", "key", "cell", "result")}
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, SodaError):
+            begins = line[:60].decode(errors="replace")
             raise RunError(
-                f"{self.path}, line {number}, is no result: {line[:60]!r}; mend it or choose another folder."
+                f"{self.path}, line {number}, is no result: {begins!r}; mend it or choose another folder."
             ) from None
         if form != FORMAT:
             raise RunError(

@@ -118,9 +118,10 @@ def run_cells(options: argparse.Namespace) -> int:
             done = run_grid(cells, store, jobs=options.jobs, report=report, complain=report.complain, reuse=reuse)
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Finished cells are kept; run the same command to go on.") from None
-        except CellsFailed as failures:
+        except SodaError as error:
             if options.json:
-                print(json.dumps({"failed": failures.failed, "store": str(store.path)}))
+                failed = error.failed if isinstance(error, CellsFailed) else str(error).splitlines()
+                print(json.dumps({"failed": failed, "store": str(store.path)}))
             raise
     if options.json:
         print(json.dumps({"run": done, "kept": len(cells) - done, "store": str(store.path)}))
