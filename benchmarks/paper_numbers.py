@@ -25,6 +25,7 @@ class Row:
     images: int | None = None
     order: str | None = None
     least_loss: bool = False  # of these, one for each corruption: the one with the least loss at the end
+    averaged: bool = False  # over everything else that the grid varies
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Claim:
     first: str
     second: str
     alike: bool = False
+    ours: bool = False  # said by nobody but us
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Experiment:
     title: str
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...]
-    paper: str = "CIFAR-10-C"
+    paper: str = "CIFAR-10-C"  # what its numbers are of
     full: bool = False  # show the table by corruption, too
     gain: bool = False  # compare what was gained: the rows begin from different accuracies
 
@@ -77,6 +79,12 @@ TRAINED = {"target": "cifar100_resnet20"}
 # epochs of the second stage; on a desk 6, in the paper's size 30
 STAGES = ((0, "distilled", None), (6, "fine-tuned", 500), (30, "fine-tuned for 30 epochs", 10_000))
 
+# q, epochs and lr: as many queries each
+SPLITS = ((1, 90, 0.03), (1, 90, 0.01), (2, 60, 0.03), (2, 60, 0.01), (5, 30, 0.03), (8, 20, 0.03), (17, 10, 0.03))
+FIVE_DIRECTIONS, TWO = "q 5, 30 epochs, lr 0.03", "q 2, 60 epochs, lr {}"
+SELECTION = {"tau": (0.1, 0.5, 0.9), "rho": (0.1, 0.5, 0.9), "alpha": (1e-4, 1e-3, 1e-2)}
+NO_SUCH = "no such experiment"
+
 EXPERIMENTS = (
     Experiment(
         "cifar10",
@@ -101,8 +109,8 @@ EXPERIMENTS = (
             Claim("true gradients beat estimated ones", "soda-fo", "soda"),
             Claim("the deeper network with Adam beats SODA-FO", "soda-r", "soda-fo"),
             Claim("SODA-R beats adapting the model", "soda-r", "ma-so"),
-            Claim("from the images as they are the deeper network beats SODA-FO", BEGUN, "soda-fo"),
-            Claim("from the images as they are SODA-R beats adapting the model", BEGUN, "ma-so"),
+            Claim("from the images as they are the deeper network beats SODA-FO", BEGUN, "soda-fo", ours=True),
+            Claim("from the images as they are SODA-R beats adapting the model", BEGUN, "ma-so", ours=True),
         ),
         full=True,
     ),
@@ -123,15 +131,18 @@ EXPERIMENTS = (
         "ImageNet-C: gaussian noise and contrast",
         (
             *(
-                Row(f"{name}, {model}", name, model=stored, paper=sum(both) / 2)
+                Row(f"{name}, {model}", name, {"start": None}, model=stored, paper=sum(both) / 2)
                 for model, stored in (("ResNet-50", RESNET), ("Lite0", LITE))
                 for name, both in IMAGENET.items()
             ),
+            Row(f"{BEGUN}, Lite0", "soda-r", {"start": 0.0}, model=LITE),
             *(Row(f"{name}, Lite0", name, model=LITE) for name in ("bn", "tent")),
         ),
         (
             Claim("SODA improves the deployed model", "soda, Lite0", "deployed, Lite0"),
             Claim("SODA-R beats SODA on these two", "soda-r, Lite0", "soda, Lite0"),
+            Claim("from the images as they are it does better", f"{BEGUN}, Lite0", "soda-r, Lite0", ours=True),
+            Claim("and beats SODA", f"{BEGUN}, Lite0", "soda, Lite0", ours=True),
         ),
         paper="ImageNet-C, these two",
     ),
@@ -149,7 +160,7 @@ EXPERIMENTS = (
                 "soda, the paper's lr",
             ),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
         full=True,
     ),
     Experiment(
@@ -160,7 +171,7 @@ EXPERIMENTS = (
             *(row for name in ("soda-fo", "soda-o", "da-zoo-input") for row in varied(name, "lr", EVERY_RATE)),
         ),
         (Claim("the chosen rate is as good as any", "soda, lr auto", "soda, lr 0.03", alike=True),),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "rates-kept",
@@ -170,14 +181,14 @@ EXPERIMENTS = (
             *varied("ma-so", "lr", dict.fromkeys((0.01, 0.001))),
         ),
         (Claim("ten times the rate does ma-so no good", "ma-so, lr 0.01", "ma-so, lr 0.001", alike=True),),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "rates-cifar100",
         "Ours: another rate for CIFAR-100",
         varied("soda", "lr", dict.fromkeys((0.03, 0.01))),
         (),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "full-scale",
@@ -212,6 +223,31 @@ EXPERIMENTS = (
         ),
     ),
     Experiment(
+        "blocks-start",
+        "Ours: residual blocks from the images as they are",
+        tuple(row for name in ("soda", "soda-r") for row in varied(name, "blocks", dict.fromkeys((0, 1, 2, 3)))),
+        (
+            Claim("blocks harm SODA from there, too", "soda, blocks 0", "soda, blocks 2"),
+            Claim("blocks help SODA-R from there", "soda-r, blocks 2", "soda-r, blocks 0"),
+        ),
+        paper=NO_SUCH,
+    ),
+    Experiment(
+        "steps",
+        "Ours: the same queries in more steps, or in fewer",
+        tuple(
+            Row(f"q {q}, {epochs} epochs, lr {lr}", "soda", {"q": q, "epochs": epochs, "lr": lr})
+            for q, epochs, lr in SPLITS
+        ),
+        (
+            Claim("at the rate of five directions two in twice the steps are worse", FIVE_DIRECTIONS, TWO.format(0.03)),
+            Claim("at a smaller rate they are as good", TWO.format(0.01), FIVE_DIRECTIONS, alike=True),
+            Claim("and so is one in three times the steps", "q 1, 90 epochs, lr 0.01", FIVE_DIRECTIONS, alike=True),
+            Claim("many directions in few steps are worse", FIVE_DIRECTIONS, "q 17, 10 epochs, lr 0.03"),
+        ),
+        paper=NO_SUCH,
+    ),
+    Experiment(
         "points",
         "Number of test images: points gained (the paper prints a figure)",
         tuple(Row(f"{count:,} images", "soda", images=count) for count in (50, 100, 500, 1000, 5000, 10_000)),
@@ -233,8 +269,18 @@ EXPERIMENTS = (
     Experiment(
         "online-batch",
         "SODA-O: images a batch, 10 epochs",
-        varied("soda-o", "arrival", {32: 78.01, 64: 78.66, 128: 78.79, 256: 77.03}),
-        (Claim("it hardly depends on the batch", "soda-o, arrival 128", "soda-o, arrival 32", alike=True),),
+        (
+            *(
+                Row(f"soda-o, arrival {size}", "soda-o", {"arrival": size, "lr": (None, 0.03)}, paper)
+                for size, paper in {32: 78.01, 64: 78.66, 128: 78.79, 256: 77.03}.items()
+            ),
+            Row("soda-o, arrival 32, lr 0.01", "soda-o", {"arrival": 32, "lr": 0.01}),
+        ),
+        (
+            Claim("it hardly depends on the batch", "soda-o, arrival 128", "soda-o, arrival 32", alike=True),
+            Claim("a smaller rate mends the smallest", "soda-o, arrival 32, lr 0.01", "soda-o, arrival 32", ours=True),
+            Claim("and then they are alike", "soda-o, arrival 128", "soda-o, arrival 32, lr 0.01", True, ours=True),
+        ),
     ),
     Experiment(
         "online-queue",
@@ -251,16 +297,24 @@ EXPERIMENTS = (
     Experiment(
         "selection",
         "tau x rho x alpha, gaussian noise",
-        tuple(
-            Row(f"tau {tau}, rho {rho}, alpha {alpha:g}", "soda", {"tau": tau, "rho": rho, "alpha": alpha})
-            for alpha in (1e-4, 1e-3, 1e-2)
-            for tau in (0.1, 0.5, 0.9)
-            for rho in (0.1, 0.5, 0.9)
-        ),
         (
-            Claim("it hardly depends on tau", "tau 0.1, rho 0.9, alpha 0.0001", "tau 0.9, rho 0.9, alpha 0.0001", True),
-            Claim("nor on rho", "tau 0.1, rho 0.1, alpha 0.0001", "tau 0.1, rho 0.9, alpha 0.0001", True),
-            Claim("nor on alpha", "tau 0.9, rho 0.9, alpha 0.0001", "tau 0.9, rho 0.9, alpha 0.01", True),
+            *(
+                Row(f"tau {tau}, rho {rho}, alpha {alpha:g}", "soda", {"tau": tau, "rho": rho, "alpha": alpha})
+                for alpha in (1e-4, 1e-3, 1e-2)
+                for tau in (0.1, 0.5, 0.9)
+                for rho in (0.1, 0.5, 0.9)
+            ),
+            *(
+                Row(f"{name} {value:g}, mean of the others", "soda", {name: value}, averaged=True)
+                for name, values in SELECTION.items()
+                for value in values
+            ),
+        ),
+        tuple(
+            Claim(
+                f"it hardly depends on {name}", *(f"{name} {v:g}, mean of the others" for v in (low, high)), alike=True
+            )
+            for name, (low, _, high) in SELECTION.items()
         ),
         paper="a heat map",
     ),
@@ -279,7 +333,21 @@ EXPERIMENTS = (
             Claim("with more steps SODA-R passes SODA-FO", LONG.format("soda-r"), LONG.format("soda-fo")),
             Claim("with more of both SODA-R passes SODA-FO", BOTH.format("soda-r"), BOTH.format("soda-fo")),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
+    ),
+    Experiment(
+        "deeper-contrast",
+        "Ours: the same on contrast",
+        tuple(
+            Row(size.format(name), name, images=images)
+            for name in ("soda-fo", "soda-r")
+            for size, images in ((USUAL, 500), (BOTH, 2000))
+        ),
+        (
+            Claim("more of both help SODA-R", BOTH.format("soda-r"), USUAL.format("soda-r")),
+            Claim("with more of both SODA-R passes SODA-FO", BOTH.format("soda-r"), BOTH.format("soda-fo")),
+        ),
+        paper=NO_SUCH,
     ),
     Experiment(
         "start",
@@ -299,22 +367,22 @@ EXPERIMENTS = (
             Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda, start 0.0"),
             Claim("from there SODA-R beats adapting the model", "soda-r, start 0.0", "ma-so"),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "start-cifar100",
-        "Ours: SODA-R's start on CIFAR-100",
+        "Ours: the start on CIFAR-100",
         (
-            Row("soda", "soda"),
-            *varied("soda-r", "start", dict.fromkeys(STARTS)),
+            *(row for name in ("soda", "soda-r") for row in varied(name, "start", dict.fromkeys(STARTS))),
             Row("ma-so", "ma-so"),
         ),
         (
+            Claim("SODA wants to begin with the images as they are", "soda, start 0.0", "soda, start 1.0"),
             Claim("SODA-R wants to begin with the images as they are", "soda-r, start 0.0", "soda-r, start 1.0"),
-            Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda"),
+            Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda, start 0.0"),
             Claim("and adapting the model beats SODA-R", "ma-so", "soda-r, start 0.0"),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "regularisation",
@@ -348,7 +416,7 @@ EXPERIMENTS = (
             *varied("soda-r", "dropout", {0.0: 87.54, 0.5: 88.39}),
         ),
         (
-            Claim("it ruins SODA", "soda, dropout 0.0", "soda, dropout 0.5"),
+            Claim("it harms SODA", "soda, dropout 0.0", "soda, dropout 0.5"),
             Claim("it helps SODA-R a little", "soda-r, dropout 0.5", "soda-r, dropout 0.0"),
         ),
     ),
@@ -368,12 +436,19 @@ EXPERIMENTS = (
                 ("four times the images", {"finetune_epochs": 6}, 2000),
             )
         )
-        + tuple(Row(f"{name}, from a trained network", name, TRAINED) for name in ("dine", "beta")),
+        + tuple(Row(f"{name}, from a trained network", name, TRAINED) for name in ("dine", "beta"))
+        + (Row("deployed", "deployed"),),
         (
+            Claim("fine-tuning helps DINE", "dine, fine-tuned", "dine, distilled"),
+            Claim("fine-tuning helps BETA", "beta, fine-tuned", "beta, distilled"),
+            Claim("the adversary helps BETA", "beta with an adversary, fine-tuned", "beta, fine-tuned"),
+            Claim("more epochs help DINE", "dine, five times the epochs", "dine, fine-tuned"),
             Claim("DINE needs a trained network", "dine, from a trained network", "dine, fine-tuned"),
             Claim("BETA needs a trained network", "beta, from a trained network", "beta, fine-tuned"),
+            Claim("from there DINE improves the deployed model", "dine, from a trained network", "deployed"),
+            Claim("from there BETA beats DINE", "beta, from a trained network", "dine, from a trained network"),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "order",
@@ -389,14 +464,15 @@ EXPERIMENTS = (
             Claim("batch statistics need classes that are mixed", "bn", "bn, class by class"),
             Claim("soda-e answers each image for itself", "soda-e, class by class", "soda-e", alike=True),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "convergence",
         "While learning, gaussian noise",
         tuple(Row(name, name) for name in ("soda", "soda-fo", "soda-r")),
         (
-            Claim("SODA ends lowest", "soda-fo", "soda"),
+            Claim("SODA ends below SODA-FO", "soda-fo", "soda"),
+            Claim("SODA ends below SODA-R", "soda-r", "soda"),
             Claim("SODA-R ends highest", "soda-r", "soda-fo"),
         ),
         paper="a figure",
@@ -410,7 +486,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "office-home",
-        "The Office-Home protocol, on PACS from photographs; the paper's numbers are of art to clipart",
+        "The Office-Home protocol on PACS",
         (
             Row("deployed", "deployed", paper=44.67),
             Row("soda-office-home", "soda-office-home", paper=46.53),
@@ -420,7 +496,7 @@ EXPERIMENTS = (
             Claim("SODA improves a little", "soda-office-home", "deployed"),
             Claim("SODA-R improves more", "soda-r-office-home", "soda-office-home"),
         ),
-        paper="Office-Home",
+        paper="Office-Home, art to clipart",
     ),
     Experiment(
         "alpha",
@@ -430,7 +506,7 @@ EXPERIMENTS = (
             Claim("at the paper's alpha it does nothing", "soda, alpha 0.0001", "soda, alpha 0.0", alike=True),
             Claim("a larger one harms", "soda, alpha 0.0", "soda, alpha 1.0"),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "sigma",
@@ -453,7 +529,7 @@ EXPERIMENTS = (
                 True,
             ),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "released",
@@ -467,7 +543,7 @@ EXPERIMENTS = (
             Claim("at the paper's alpha it costs nothing", "aligned, alpha 0.0001", "misaligned, alpha 0.0001", True),
             Claim("at alpha 1 it does", "aligned, alpha 1", "misaligned, alpha 1"),
         ),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
     Experiment(
         "average",
@@ -478,6 +554,6 @@ EXPERIMENTS = (
             for average in (False, True)
         ),
         (),
-        paper="no such experiment",
+        paper=NO_SUCH,
     ),
 )

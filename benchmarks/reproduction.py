@@ -12,16 +12,17 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pages import NOTHING, markdown, renewed
-from paper_numbers import EXPERIMENTS, Claim, Experiment, Row
+from paper_numbers import EXPERIMENTS, NO_SUCH, Claim, Experiment, Row
 from rate_choice import ends_text, least_loss, schedules_text
 from soda_tta.bench import Cell, Store, make_table, render
 from soda_tta.bench.cell import CLEAN
@@ -40,15 +41,24 @@ FIGURES = {  # kind and caption of what is drawn beside a table, into docs/figur
     "convergence": ("convergence", "Accuracy by epoch"),
 }
 ALIKE = 0.12  # correlation of the differences between two runs at the same image, over the 19 corruptions
+KINDS = {  # the words of a verdict, and what they come to
+    "does not come out": "no",
+    "differs": "no",
+    "comes out": "yes",
+    "no difference": "yes",
+    "undecided": "undecided",
+}
+SAME = 5.0  # points: half of what the paper's SODA gains; what may differ by more is not said to be alike
 DIFFERING = 0.35  # of the answers of two runs differ, at most: 0.26 to 0.36 of soda, soda-fo and deployed on noise
 
 Entry = tuple[Cell, dict[str, Any]]
 
 
 def belongs(cell: Cell, row: Row) -> bool:
+    wanted = {name: value if isinstance(value, tuple) else (value,) for name, value in row.numbers.items()}
     return (
         cell.method == row.method
-        and all(cell.numbers.get(name) == value for name, value in row.numbers.items())
+        and all(cell.numbers.get(name) in values for name, values in wanted.items())
         and row.model in (None, cell.model)
         and row.images in (None, cell.images)
         and row.order in (None, cell.order)
@@ -69,6 +79,7 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     rows = {row.name: [entry for entry in entries if belongs(entry[0], row)] for row in experiment.rows}
     rows |= {row.name: least_loss(rows[row.name]) for row in experiment.rows if row.least_loss}
     rows = {name: found for name, found in rows.items() if found}
+    refuse_mixtures(rows, [row.name for row in experiment.rows if row.averaged])
     if not rows:
         return NOTHING
     everywhere = places([entry for found in rows.values() for entry in found])
@@ -86,7 +97,7 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     lines = [[*head, f"paper ({experiment.paper})"] if with_paper else head]
     counts = sorted({cell.images for cell, _ in entries})
     shown = any(name.split(",")[0] == "deployed" for name in rows)
-    if not shown and len({cell.model for cell, _ in entries}) == 1 and shared:
+    if not shown and not experiment.gain and len({cell.model for cell, _ in entries}) == 1 and shared:
         for count in counts:
             of = [entry for entry in entries if entry[0].images == count]
             start = [number(before(of, [name])) for name in few]
@@ -94,7 +105,8 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
             lines.append([name, *start, *(number(before(of, shared)) for _ in summary), "1"])
             lines[-1] += [""] if with_paper else []
     for name, found in rows.items():
-        own = [*(number(mean_over(found, [p])) for p in few), *(number(means.get(name)) for _ in summary)]
+        own = [*(mean_over(found, [p]) for p in few), *(means.get(name) for _ in summary)]
+        own = [f"{value:+.1f}" if experiment.gain and value is not None else number(value) for value in own]
         paid = f"{mean(result['queries_an_image'] for _, result in found):,.0f}"
         lines.append([name, *own, paid, *([number(paper[name], 2)] if with_paper else [])])
     told = [verdict(claim, rows, means, shared, experiment.gain) for claim in experiment.claims]
@@ -109,6 +121,41 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
     return "\n\n".join(part for part in parts if part)
+
+
+def summary_text(found: dict[str, str]) -> str:
+    """Of what the paper says: how much comes out, and all that does not."""
+    told: dict[str, list[list[str]]] = {"yes": [], "no": [], "undecided": []}
+    for experiment in EXPERIMENTS:
+        of_the_paper = [] if experiment.paper == NO_SUCH else [claim for claim in experiment.claims if not claim.ours]
+        for claim in of_the_paper:
+            start = f"- {claim.sentence}: "
+            seen = next((line for line in found[experiment.grid].splitlines() if line.startswith(start)), "")
+            verdict, numbers = seen.removeprefix(start).rpartition(" (")[::2]
+            kind = next((kind for words, kind in KINDS.items() if words in verdict), None)
+            if kind:
+                row = [f"[{experiment.title}](#{anchor(experiment.title)})", claim.sentence, numbers.rstrip(".)"), kind]
+                told[kind].append(row)
+    if not any(told.values()):
+        return NOTHING
+    counts = {kind: len(rows) for kind, rows in told.items()}
+    head = ["experiment", "what the paper says", "here", "comes out?"]
+    return "\n\n".join(
+        [
+            f"Of {sum(counts.values())} things the paper says of these experiments {counts['yes']} come out, "
+            f"{counts['no']} do not, and {counts['undecided']} are undecided:",
+            markdown([head, *told["no"], *told["undecided"]]),
+        ]
+    )
+
+
+def anchor(title: str) -> str:
+    """What GitHub calls a heading in a link.
+
+    >>> anchor("CIFAR-10-C, every method (the main table)")
+    'cifar-10-c-every-method-the-main-table'
+    """
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def places(entries: list[Entry]) -> list[str]:
@@ -132,13 +179,17 @@ def verdict(claim: Claim, rows: dict[str, list[Entry]], means: dict[str, float],
     if claim.first not in means or claim.second not in means:
         return f"- {claim.sentence}: not measured yet."
     first, second = means[claim.first], means[claim.second]
-    numbers = f"{claim.first} {first:.1f}, {claim.second} {second:.1f}"
+    sign = "+" if gain else ""
+    numbers = f"{claim.first} {first:{sign}.1f}, {claim.second} {second:{sign}.1f}"
     both = [[entry for entry in rows[name] if place(entry[0]) in where] for name in (claim.first, claim.second)]
     difference, least = (None if gain else paired(*both)) or (first - second, unpaired_margin(*both))
     close = abs(difference) < least
     if claim.alike:
-        seen = f"no difference above {least:.1f} points" if close else "differs"
-        return f"- {claim.sentence}: **{seen}** ({numbers})."
+        possible = abs(difference) + least  # what 19 of 20 such measurements would not rule out
+        seen = "differs" if not close else f"no difference above {possible:.1f} points" if possible <= SAME else ""
+        if seen:
+            return f"- {claim.sentence}: **{seen}** ({numbers})."
+        return f"- {claim.sentence}: **undecided**, a difference of {possible:.1f} points is possible ({numbers})."
     if close:
         return f"- {claim.sentence}: **undecided**, the difference is below {least:.1f} points ({numbers})."
     return f"- {claim.sentence}: **{'comes out' if difference > 0 else 'does not come out'}** ({numbers})."
@@ -162,24 +213,53 @@ def paired(first: list[Entry], second: list[Entry]) -> tuple[float, float] | Non
     An image counts once, however many corruptions and seeds show it: its differences are averaged. Two more images, one
     gained and one lost, keep a handful of differing answers from looking like certainty.
     """
-    others = {same_images(cell): result for cell, result in second}
-    found: dict[tuple[Any, ...], list[Any]] = {}  # by set of images
-    for cell, result in first:
-        one, two = right(result, cell.images), right(others.get(same_images(cell), {}), cell.images)
-        if one is not None and two is not None:
-            found.setdefault((cell.data, cell.images), []).append(one.astype(float) - two)
-    if len(first) != len(second) or sum(map(len, found.values())) != len(first):
+    one, two = answered_rightly(first), answered_rightly(second)
+    if one is None or two is None or one.keys() != two.keys():
         return None
+    found: dict[tuple[Any, ...], list[Any]] = {}  # by set of images
+    for shown in one:
+        found.setdefault((shown.data, shown.images), []).append(one[shown] - two[shown])
     difference = variance = 0.0
     for cells in found.values():
-        of_image, share = np.mean(cells, axis=0), len(cells) / len(first)
+        of_image, share = np.mean(cells, axis=0), len(cells) / len(one)
         difference += share * float(of_image.mean())
         variance += share**2 * float(np.var([*of_image, 1, -1])) / len(of_image)
     return 100 * difference, 200 * math.sqrt(variance)
 
 
-def same_images(cell: Cell) -> tuple[Any, ...]:
-    return cell.data, cell.model, cell.corruption, cell.severity, cell.images, cell.order, cell.seed
+class Shown(NamedTuple):
+    """What a run was shown: two runs of the same images can be compared one by one."""
+
+    data: str
+    model: str
+    corruption: str
+    severity: int
+    images: int
+    order: str
+    seed: int
+
+
+def shown_to(cell: Cell) -> Shown:
+    return Shown(*(getattr(cell, name) for name in Shown._fields))
+
+
+def answered_rightly(entries: list[Entry]) -> dict[Shown, Any] | None:
+    """For each image how often it was answered rightly, by what was shown; None where a run has not kept it."""
+    found: dict[Shown, list[Any]] = {}
+    for cell, result in entries:
+        kept = right(result, cell.images)
+        if kept is None:
+            return None
+        found.setdefault(shown_to(cell), []).append(kept)
+    return {shown: np.mean(several, axis=0) for shown, several in found.items()}
+
+
+def refuse_mixtures(rows: dict[str, list[Entry]], averaged: Sequence[str]) -> None:
+    """Two runs on the same images in one row are two experiments; their mean would be of neither."""
+    for name, entries in rows.items():
+        if name not in averaged and len({shown_to(cell) for cell, _ in entries}) < len(entries):
+            titles = "\n  ".join(cell.title for cell, _ in entries)
+            raise SystemExit(f"the row {name!r} mixes experiments; drop some of:\n  {titles}")
 
 
 def protocol(rows: dict[str, list[Entry]]) -> str:
@@ -285,7 +365,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
         if experiment.grid in FIGURES and text != NOTHING:
             text = f"{text}\n\n![{FIGURES[experiment.grid][1]}](figures/{experiment.grid}.svg)"
         found[experiment.grid] = text
-    return found
+    return {"summary": summary_text(found), **found}
 
 
 def rendered(page: str, results: Path = RESULTS) -> str:
