@@ -75,7 +75,8 @@ PEERS = (
     ("beta", "beta", {"adversarial": 0.0}),
     ("beta with an adversary", "beta", {"adversarial": 0.1}),
 )
-TRAINED = {"target": "cifar100_resnet20"}
+BEGINNINGS = {"a ResNet-20 of CIFAR-100": "cifar100_resnet20", "ImageNet's ResNet-50": "imagenet_resnet50"}
+OTHER_CLASSES, IMAGENETS = (f"{{}}, from {told}" for told in BEGINNINGS)
 # epochs of the second stage; on a desk 6, in the paper's size 30
 STAGES = ((0, "distilled", None), (6, "fine-tuned", 500), (30, "fine-tuned for 30 epochs", 10_000))
 
@@ -296,7 +297,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "selection",
-        "tau x rho x alpha, gaussian noise",
+        "tau x rho x alpha",
         (
             *(
                 Row(f"tau {tau}, rho {rho}, alpha {alpha:g}", "soda", {"tau": tau, "rho": rho, "alpha": alpha})
@@ -436,17 +437,22 @@ EXPERIMENTS = (
                 ("four times the images", {"finetune_epochs": 6}, 2000),
             )
         )
-        + tuple(Row(f"{name}, from a trained network", name, TRAINED) for name in ("dine", "beta"))
+        + tuple(
+            Row(f"{name}, from {told}", name, {"target": target})
+            for told, target in BEGINNINGS.items()
+            for name in ("dine", "beta")
+        )
         + (Row("deployed", "deployed"),),
         (
             Claim("fine-tuning helps DINE", "dine, fine-tuned", "dine, distilled"),
             Claim("fine-tuning helps BETA", "beta, fine-tuned", "beta, distilled"),
             Claim("the adversary helps BETA", "beta with an adversary, fine-tuned", "beta, fine-tuned"),
             Claim("more epochs help DINE", "dine, five times the epochs", "dine, fine-tuned"),
-            Claim("DINE needs a trained network", "dine, from a trained network", "dine, fine-tuned"),
-            Claim("BETA needs a trained network", "beta, from a trained network", "beta, fine-tuned"),
-            Claim("from there DINE improves the deployed model", "dine, from a trained network", "deployed"),
-            Claim("from there BETA beats DINE", "beta, from a trained network", "dine, from a trained network"),
+            Claim("DINE needs a trained network", OTHER_CLASSES.format("dine"), "dine, fine-tuned"),
+            Claim("BETA needs a trained network", OTHER_CLASSES.format("beta"), "beta, fine-tuned"),
+            Claim("from there DINE improves the deployed model", OTHER_CLASSES.format("dine"), "deployed"),
+            Claim("from there BETA beats DINE", OTHER_CLASSES.format("beta"), OTHER_CLASSES.format("dine")),
+            Claim("from ImageNet's, as in the paper, DINE improves it", IMAGENETS.format("dine"), "deployed"),
         ),
         paper=NO_SUCH,
     ),
@@ -468,7 +474,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "convergence",
-        "While learning, gaussian noise",
+        "While learning",
         tuple(Row(name, name) for name in ("soda", "soda-fo", "soda-r")),
         (
             Claim("SODA ends below SODA-FO", "soda-fo", "soda"),
@@ -479,7 +485,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "convergence-300",
-        "Twice the epochs, gaussian noise",
+        "Twice the epochs",
         (Row("soda, twice the epochs", "soda"),),
         (),
         paper="a figure",

@@ -269,7 +269,7 @@ def protocol(rows: dict[str, list[Entry]]) -> str:
     told |= {"data"} if len({cell.data for cell in entries}) > 1 else set()  # the names of columns
     facts: dict[str, list[str]] = {}
     for name, found in rows.items():
-        own = [fact for cell, _ in found for fact in protocol_of(cell, told) if fact not in name]
+        own = [fact for entry in found for fact in protocol_of(entry, told) if fact not in name]
         facts[name] = list(dict.fromkeys(own))
     seeds = len({cell.seed for cell in entries})
     return f"{plural(len(entries), 'cell')}, {plural(seeds, 'seed')}. {in_common(facts)}."

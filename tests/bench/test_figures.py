@@ -55,10 +55,19 @@ def test_queries_hold_a_point_for_every_column(store) -> None:
     assert points["soda (images=100)"] == {"name": "soda (images=100)", "queries_an_image": 50, "accuracy": 35}
 
 
-def test_heat_is_by_alpha_then_rho_then_tau(store) -> None:
+def test_heat_is_by_corruption_then_alpha_then_rho_then_tau(store, tmp_path) -> None:
     facts = figure_facts(store, "heat")
     assert facts["tau"] == [0.5, 0.9] and facts["rho"] == [0.9]
-    assert facts["accuracy"] == {"0.0001": [[50.0001, 90.0001]], "0.01": [[50.01, 90.01]]}
+    noise = {"0.0001": [[50.0001, 90.0001]], "0.01": [[50.01, 90.01]]}
+    assert facts["accuracy"] == {"gaussian_noise": noise}
+    numbers = {"tau": 0.5, "rho": 0.9, "alpha": 0.01}
+    store.add(Cell(method="soda", corruption="contrast", images=100, numbers=numbers), result(20, 80.0))
+    contrast = {"0.0001": [[None, None]], "0.01": [[80.0, None]]}
+    facts = figure_facts(store, "heat")
+    assert facts["accuracy"] == {"gaussian_noise": noise, "contrast": contrast}
+    pytest.importorskip("matplotlib")
+    draw_figure(facts, tmp_path / "heat.svg")
+    assert b"contrast" in (tmp_path / "heat.svg").read_bytes()
 
 
 def test_points_hold_before_and_after_by_the_number_of_images(store) -> None:

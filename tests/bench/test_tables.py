@@ -132,6 +132,20 @@ def test_the_protocol_says_once_what_is_shared_and_by_column_what_is_not() -> No
     assert table.told() == "cifar10, cifar10_resnet20, severity 5, 500 images, epochs 3"
 
 
+def test_a_table_says_what_local_networks_begin_from() -> None:
+    entries = [
+        (Cell(method=method, numbers=numbers), {**RESULT, "card": {"numbers": {"target": target}}})
+        for method, numbers, target in (
+            ("dine", {}, "resnet20-random"),
+            ("dine", {"target": "cifar100_resnet20"}, "cifar100_resnet20"),
+            ("beta", {}, "resnet20-random"),
+        )
+    ]
+    table = make_table(entries)
+    assert table.columns == ["dine", "dine (target=cifar100_resnet20)", "beta"]
+    assert table.told().endswith("500 images; target resnet20-random (dine, beta)")
+
+
 def test_a_table_of_nothing_is_a_table() -> None:
     assert make_table([]).told() == "" and "queries an image" in render(make_table([]))
 

@@ -66,25 +66,26 @@ def queries(store: Store) -> dict[str, Any]:
 
 
 def heat(store: Store) -> dict[str, Any]:
-    """Accuracy by tau and rho, one map an alpha."""
+    """Accuracy by tau and rho, one map an alpha, a row of them a corruption."""
     entries = [entry for entry in store if {"tau", "rho", "alpha"} <= entry[0].numbers.keys()]
     wanted(entries, "cells that vary tau, rho and alpha", "selection")
-    mixed = what_varies(entries) + [name for name in ("method", "corruption") if len(values_of(name, entries)) > 1]
+    mixed = what_varies(entries) + ["method"] * (len({cell.method for cell, _ in entries}) > 1)
     if mixed:
         raise SodaError(f"a map is of one experiment, and these cells differ in {', '.join(mixed)}; give a store each.")
     axes = {name: sorted({cell.numbers[name] for cell, _ in entries}) for name in ("alpha", "tau", "rho")}
-    found: dict[tuple[float, ...], list[float]] = {}
+    found: dict[tuple[Any, ...], list[float]] = {}
     for cell, result in entries:
-        found.setdefault(tuple(cell.numbers[name] for name in axes), []).append(result["after"])
+        found.setdefault((cell.corruption, *(cell.numbers[name] for name in axes)), []).append(result["after"])
     maps = {
-        str(a): [[mean(found[a, t, r]) if (a, t, r) in found else None for t in axes["tau"]] for r in axes["rho"]]
-        for a in axes["alpha"]
+        c: {
+            str(a): [
+                [mean(found[c, a, t, r]) if (c, a, t, r) in found else None for t in axes["tau"]] for r in axes["rho"]
+            ]
+            for a in axes["alpha"]
+        }
+        for c in dict.fromkeys(cell.corruption for cell, _ in entries)
     }
-    return {"tau": axes["tau"], "rho": axes["rho"], "accuracy": maps}  # by alpha, then rho, then tau
-
-
-def values_of(name: str, entries: Iterable[Entry]) -> set[Any]:
-    return {getattr(cell, name) for cell, _ in entries}
+    return {"tau": axes["tau"], "rho": axes["rho"], "accuracy": maps}  # by corruption, alpha, rho, tau
 
 
 def points(store: Store) -> dict[str, Any]:

@@ -156,22 +156,25 @@ def apart(values: list[float], gap: float) -> list[float]:
 def heat(make: Any, facts: dict[str, Any]) -> Any:
     import numpy as np
 
-    maps = {alpha: np.array(rows, float) for alpha, rows in facts["accuracy"].items()}
-    low, high = (function([function(rows) for rows in maps.values()]) for function in (np.nanmin, np.nanmax))
-    high = max(high, low + 1)  # nothing below a per cent is a difference worth a colour
-    figure = make(1 + 2.3 * len(maps), 2.8)
-    panels = figure.subplots(1, len(maps), squeeze=False)[0]
-    for axes, (alpha, rows) in zip(panels, maps.items(), strict=True):
-        image = axes.imshow(rows, vmin=low, vmax=high, cmap="cividis", aspect="auto")
-        axes.grid(False)
-        for (row, column), value in np.ndenumerate(rows):
-            if np.isfinite(value):
-                dark = value < (low + high) / 2
-                axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="white" if dark else "black")
-        axes.set_xticks(range(len(facts["tau"])), facts["tau"])
-        axes.set_yticks(range(len(facts["rho"])), facts["rho"])
-        axes.set(title=f"alpha = {float(alpha):g}", xlabel="tau", ylabel="rho")
-    figure.colorbar(image, ax=list(panels), label="accuracy (%)")
+    everything = facts["accuracy"]
+    alphas = list(next(iter(everything.values())))
+    figure = make(1 + 2.3 * len(alphas), 2.8 * len(everything))
+    panels = figure.subplots(len(everything), len(alphas), squeeze=False)
+    for of_one, (corruption, by_alpha) in zip(panels, everything.items(), strict=True):
+        maps = np.array(list(by_alpha.values()), float)
+        low = np.nanmin(maps)
+        high = max(np.nanmax(maps), low + 1)  # nothing below a per cent is a difference worth a colour
+        for axes, alpha, rows in zip(of_one, by_alpha, maps, strict=True):
+            image = axes.imshow(rows, vmin=low, vmax=high, cmap="cividis", aspect="auto")
+            axes.grid(False)
+            for (row, column), value in np.ndenumerate(rows):
+                if np.isfinite(value):
+                    dark = value < (low + high) / 2
+                    axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="white" if dark else "black")
+            axes.set_xticks(range(len(facts["tau"])), facts["tau"])
+            axes.set_yticks(range(len(facts["rho"])), facts["rho"])
+            axes.set(title=f"alpha = {float(alpha):g}", xlabel="tau", ylabel="rho")
+        figure.colorbar(image, ax=list(of_one), label=f"accuracy (%), {corruption.replace('_', ' ')}")
     return figure
 
 

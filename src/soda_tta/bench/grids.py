@@ -96,7 +96,7 @@ GRIDS: dict[str, Grid] = {
         "soda-o: images in the queue; a tenth as many on a desk, where hardly more than 500 arrive",
         lambda s: online(s, queue=[size if s.own_lr else size // 10 for size in (500, 1000, 2000, 3000)]),
     ),
-    "selection": ("tau x rho x alpha, gaussian noise", selection),
+    "selection": ("tau x rho x alpha", selection),
     "alpha": ("does the cross-entropy term matter?", lambda s: ablation(s, "soda", alpha=[0.0, 1e-4, 1e-2, 1.0])),
     "sigma": ("directions as in the released code or as printed", directions),
     "released": (
@@ -124,8 +124,8 @@ GRIDS: dict[str, Grid] = {
         lambda s: [cell for order in ORDERS for cell in cells(s, ORDERED, FIVE, "cifar10", order=order)],
     ),
     "peers": (
-        "DINE and BETA after each of their stages, BETA with the adversarial term its paper means, both from a trained "
-        "network; on a desk also DINE with five times the epochs, and with four times the images",
+        "DINE and BETA after each of their stages, BETA with the adversarial term its paper means, both from networks "
+        "trained on other images; on a desk also DINE with five times the epochs, and with four times the images",
         peers,
     ),
     "convergence": (

@@ -111,7 +111,7 @@ def make_table(results: Iterable[Entry]) -> Table:
         told.add("severity")
     alike = by_method(everywhere)
     for (cell, result), column in zip(everywhere, column_names(everywhere), strict=True):
-        table.add(cell, result, column, protocol_of(cell, told | differing(alike[cell.method])))
+        table.add(cell, result, column, protocol_of((cell, result), told | differing(alike[cell.method])))
     return table
 
 
@@ -131,13 +131,19 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=rank)
 
 
-def protocol_of(cell: Cell, told: set[str]) -> list[str]:
-    """The facts of a cell in words, but for those told elsewhere."""
+def protocol_of(entry: Entry, told: set[str]) -> list[str]:
+    """The facts of a cell in words, but for those told elsewhere.
+
+    What a local network begins from decides how it ends (dine, beta), so it is told even where nobody chose it.
+    """
+    cell, result = entry
     words = {"data": cell.data, "model": cell.model, "severity": f"severity {cell.severity}"}
     words["images"] = f"{cell.images:,} images"
     words |= {} if cell.order == ORDERS[0] else {"order": f"in the order of their {cell.order}"}
     words |= {} if cell.budget is None else {"budget": f"at most {cell.budget:g} queries an image"}
     words |= {name: f"{name} {cell.numbers[name]}" for name in SCALING if name in cell.numbers}
+    target = result.get("card", {}).get("numbers", {}).get("target")
+    words |= {"target": f"target {target}"} if target and "target" not in cell.numbers else {}
     return [fact for name, fact in words.items() if name not in told]
 
 

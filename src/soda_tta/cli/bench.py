@@ -89,8 +89,9 @@ def list_grids(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(rows))
         return 0
+    print(f"{'grid':<16} {'cells':>5} {'queries':>14}  what it measures")
     for row in rows:
-        print(f"{row['name']:<16} {row['cells']:>5} cells {row['queries'] / 1e6:>8.2f} M queries  {row['about']}")
+        print(f"{row['name']:<16} {row['cells']:>5} {row['queries']:>14,}  {row['about']}")
     return 0
 
 
