@@ -182,6 +182,8 @@ def verdict(claim: Claim, rows: dict[str, list[Entry]], means: dict[str, float],
     sign = "+" if gain else ""
     numbers = f"{claim.first} {first:{sign}.1f}, {claim.second} {second:{sign}.1f}"
     both = [[entry for entry in rows[name] if place(entry[0]) in where] for name in (claim.first, claim.second)]
+    if len(both[0]) != len(both[1]):  # of a grid under way: they differ in more than the claim is about
+        return f"- {claim.sentence}: not measured yet."
     difference, least = (None if gain else paired(*both)) or (first - second, unpaired_margin(*both))
     close = abs(difference) < least
     if claim.alike:
@@ -343,6 +345,18 @@ def statistics_text(path: Path) -> str:
     return markdown([*lines, *([f"{row['share']:.0%}", *map(number, row["accuracy"].values())] for row in rows)])
 
 
+def reliable_text(path: Path) -> str:
+    if not path.exists():
+        return NOTHING
+    rows = json.loads(path.read_text())["rows"]
+    where = [name.replace("_", " ") for name in rows[0]["by"]]
+    lines = [["tau", "rho", *(f"{name}: {what}" for name in where for what in ("reliable", "of them right"))]]
+    for row in rows:
+        told = [[str(found["reliable"]), f"{found['right']:.0f} %"] for found in row["by"].values()]
+        lines.append([f"{row['tau']:g}", f"{row['rho']:g}", *(text for each in told for text in each)])
+    return markdown(lines)
+
+
 def texts(results: Path = RESULTS) -> dict[str, str]:
     """The text of every marker."""
     found = {
@@ -351,6 +365,7 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
         "starts": starts_text(results / "starts.json", ("gaussian_noise", "contrast")),
         "starts-office-home": starts_text(results / "starts_office_home.json", ("pacs/sketch", "pacs/cartoon")),
         "running-statistics": statistics_text(results / "running_statistics.json"),
+        "reliable-labels": reliable_text(results / "reliable_labels.json"),
         "rate-ends": ends_text(Store(results / "rates")),
         "rate-choice": schedules_text(Store(results / "rates")),
         "rate-kept-ends": ends_text(Store(results / "rates-kept")),

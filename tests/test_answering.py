@@ -32,3 +32,22 @@ def test_what_is_left_of_a_budget_goes_to_as_many_images_as_it_reaches_for(left:
     np.testing.assert_allclose(rows[left:10], before[left:10])
     np.testing.assert_allclose(rows[10:], known[10:])
     assert [event.text for event in notices if isinstance(event, Notice)] == [f"{10 - left} images {UNREACHED}"]
+
+
+def test_what_the_end_of_a_budget_paid_for_outlives_a_kill(tmp_path) -> None:
+    images, before = np.zeros((20, 3, 4, 4), np.float32), np.tile(np.float32([0.5, 0.5]), (20, 1))
+    model = CallableBox(lambda batch: np.tile(np.float32([0.9, 0.1]), (len(batch), 1)), batch=7)
+
+    def rows(limit: int, tell) -> tuple[np.ndarray, Ledger]:
+        ledger = Ledger(limit)
+        box = Metered(model, ledger, "evaluate")
+        return answer_all(open_images(images), Identity(), box, tmp_path / "a", lambda: False, tell, before), ledger
+
+    def killed(event) -> None:
+        if isinstance(event, Notice):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rows(12, killed)
+    again, ledger = rows(12, lambda event: None)
+    assert ledger.total == 12 and (again[:12, 0] > 0.8).all() and (again[12:] == 0.5).all()

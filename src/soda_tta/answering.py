@@ -52,13 +52,12 @@ def answer_all(
         asked = start + np.flatnonzero(wanted[place])
         left = len(asked) if box.ledger.left is None else max(0, box.ledger.left)
         if otherwise is not None and left < len(asked):
-            unknown = start + np.flatnonzero(wanted[start:])
-            rows = otherwise.copy() if known is None else np.where(wanted[:, None], otherwise, known)
-            if left:
-                rows[unknown[:left]] = box(adaptor(images[unknown[:left]]))
-            pieces.append(rows[start:])
-            tell(Notice(f"{len(unknown) - left:,} images {UNREACHED}"))
-            break
+            if not left:
+                rows = otherwise if known is None else np.where(wanted[:, None], otherwise, known)
+                pieces.append(rows[start:])
+                tell(Notice(f"{int(wanted[start:].sum()):,} images {UNREACHED}"))
+                break
+            place, asked = slice(start, int(asked[left])), asked[:left]  # up to the first that is not reached
         if known is None:
             rows = box(adaptor(images[place]))
         else:

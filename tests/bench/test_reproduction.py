@@ -98,6 +98,8 @@ def test_two_experiments_are_not_averaged_in_one_row_but_where_it_says_so(reprod
         store.add(Cell(method="soda", numbers={"tau": 0.1, "rho": rho, "alpha": 1e-4}), result(after))
     (experiment,) = (each for each in reproduction.EXPERIMENTS if each.grid == "selection")
     assert "| tau 0.1, mean of the others | 45.0 | 182 |" in reproduction.experiment_text(experiment, store)
+    store.add(Cell(method="soda", numbers={"tau": 0.9, "rho": 0.1, "alpha": 1e-4}), result(60.0))  # and no rho of 0.5
+    assert "it hardly depends on tau: not measured yet" in reproduction.experiment_text(experiment, store)
 
 
 def told(

@@ -54,6 +54,8 @@ def test_a_store_of_another_version_is_refused_and_never_misread(tmp_path) -> No
         ({"result": {**RESULT, "after": "x"}}, b""),
         ({"cell": {}}, b""),
         ({"cell": {"method": 3}}, b""),
+        ({"cell": {"method": "soda", "numbers": 3}}, b""),
+        ({"cell": {"method": "soda", "prompt": "of a later version"}}, b""),
         ({}, b"\xff\xfe"),
     ],
 )

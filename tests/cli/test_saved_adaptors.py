@@ -90,9 +90,7 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, interrupte
     model.asked, model.dies_after, model.interrupted = 0, 25, interrupted
     code, _, said = soda(*words, "answers.csv")
     assert code == (130 if interrupted else 2)
-    assert ("Nothing paid is lost" if interrupted else "answered before is kept") in said and said.rstrip().endswith(
-        "--resume"
-    )
+    assert "What was answered before is kept" in said and said.rstrip().endswith("--resume")
     model.dies_after = None
     code, _, said = soda(*words, "answers.csv")
     assert code == 2 and "go on with --resume, or remove it" in said and model.asked == 20
@@ -319,34 +317,74 @@ def test_another_models_own_shapes_are_not_overruled(soda, place, tiny_onnx, fir
     shapes = {"NCHW": ("n", 3, 8, 8), "NHWC": ("n", 8, 8, 3)}
     files = {layout: tiny_onnx(shape=shape) for layout, shape in shapes.items()}
     images = ["--images", "night"]
-    words = [
-        "adapt",
-        "--model",
-        str(files.pop(first)),
-        *images,
-        *SMALL,
-        "--out",
-        "run",
-        "--mean",
-        "0.1",
-        "--std",
-        "0.5",
-    ]
-    assert soda(*words)[0] == 0
+    words = ["adapt", "--model", str(files.pop(first)), *images, *SMALL, "--out", "run"]
+    assert soda(*words, "--mean", "0.1", "--std", "0.5")[0] == 0
     ((_, other),) = files.items()
     code, _, said = soda("apply", "--adaptor", "run", "--model", str(other), *images, "--out", "answers.csv")
     assert code == 0 and "taken over from the run: --mean 0.1,0.1,0.1 --std 0.5,0.5,0.5" in said
+    assert ("as the model says itself and not as in the run: --layout" in said) == (first == "NHWC")
     after = [row["after"] for row in rows_of(place / "run" / "predictions.csv")]
     assert [row["class"] for row in rows_of(place / "answers.csv")] == after
 
 
-def test_bytes_stay_bytes_for_a_model_that_takes_them(soda, place, tiny_onnx) -> None:
-    floats = tiny_onnx(facts='{"pixel_range": 255.0}')
+@pytest.mark.parametrize("mean", [None, [0.0, 0.0, 1.0]])
+def test_bytes_stay_bytes_for_a_model_that_takes_them(soda, place, tiny_onnx, mean) -> None:
+    floats = tiny_onnx(facts=json.dumps({"pixel_range": 255.0, **({"mean": mean} if mean else {})}))
     assert soda("adapt", "--model", str(floats), "--images", "night", *SMALL, "--out", "run")[0] == 0
     words = ["apply", "--adaptor", "run", "--model", str(tiny_onnx(dtype=TensorProto.UINT8)), "--images", "night"]
     assert soda(*words, "--out", "answers.csv")[0] == 0
     pairs = zip(rows_of(place / "run" / "predictions.csv"), rows_of(place / "answers.csv"), strict=True)
-    assert all(one["after"] == two["class"] for one, two in pairs)
+    assert mean or all(one["after"] == two["class"] for one, two in pairs)
+    assert soda(*words[:-2], "--images", "night", "--out", "told.csv", "--mean", "0", "--std", "1")[0] == 0
+    assert rows_of(place / "answers.csv") == rows_of(place / "told.csv")  # a mean of other pixels is not taken over
+
+
+def test_what_another_file_says_of_itself_is_not_overruled(soda, place, tiny_onnx) -> None:
+    first, other = (
+        tiny_onnx(facts=json.dumps({"mean": [m, m, 0.0], "channels": c})) for m, c in ((9, "BGR"), (2, "RGB"))
+    )
+    assert soda("adapt", "--model", str(first), "--images", "night", *SMALL, "--out", "run", "--partial")[0] == 0
+    apply = ["apply", "--model", str(other), "--images", "night"]
+    code, _, said = soda(*apply, "--adaptor", "run", "--out", "answers.csv")
+    assert code == 0 and "taken over from the run: --partial; as the model says itself" in said
+    adaptor = (place / "run" / "adaptor.safetensors").rename(place / "alone.safetensors")
+    assert soda(*apply, "--adaptor", str(adaptor), "--partial", "--out", "alone.csv")[0] == 0  # without its run
+    assert rows_of(place / "answers.csv") == rows_of(place / "alone.csv")
+
+
+def test_an_edited_function_is_told_what_the_one_before_it_was(soda, place) -> None:
+    lines = "def {name}(images):\n    {more}return predict(images.transpose(0, 3, 1, 2))\n"
+    source = MODEL + lines.format(name="first", more="") + lines.format(name="edited", more="images = images + 0; ")
+    (place / "backwards.py").write_text(source)
+    told = ["--model", "backwards.py:first", "--layout", "NHWC"]
+    assert soda("adapt", *told, "--images", "night", *SMALL, "--out", "run")[0] == 0
+    words = ["apply", "--adaptor", "run", "--images", "night", "--model", "backwards.py:edited", "--out", "answers.csv"]
+    code, _, said = soda(*words)
+    assert code == 0 and "taken over from the run: --layout NHWC" in said
+    after = [row["after"] for row in rows_of(place / "run" / "predictions.csv")]
+    assert [row["class"] for row in rows_of(place / "answers.csv")] == after
+
+
+def test_a_model_that_is_not_there_is_not_called_another_one(soda, place) -> None:
+    assert soda(*ADAPT, *SMALL, "--out", "run")[0] == 0
+    for model in ("nope.onnx", "{model}:predicts"):
+        code, _, said = soda("apply", "--adaptor", "run", "--images", "night", "--model", model, "--out", "a.csv")
+        assert code == 2 and "not the model" not in said
+
+
+def test_answers_of_other_images_are_not_written_over_by_a_resume(soda, model, place) -> None:
+    assert soda(*ADAPT, *SMALL, "--out", "run")[0] == 0
+    words = ["apply", "--adaptor", "run", "--model", "{model}:predict", "--request-size", "10", "--out", "a.csv"]
+    model.asked, model.dies_after = 0, 25
+    assert soda(*words, "--images", "night")[0] == 2
+    model.dies_after = None
+    (place / "other").mkdir()
+    Image.new("RGB", (8, 8)).save(place / "other" / "one.png")
+    assert soda(*words, "--images", "other")[0] == 0
+    code, _, said = soda(*words, "--images", "night", "--resume")
+    assert code == 2 and "holds other answers" in said and len(rows_of(place / "a.csv")) == 1
+    assert soda(*words, "--images", "night", "--resume", "--force")[0] == 0
+    assert len(rows_of(place / "a.csv")) == 40
 
 
 def test_a_run_that_has_not_ended_says_so_where_its_adaptor_is_wanted(soda, model, place) -> None:

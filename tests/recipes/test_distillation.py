@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -352,7 +353,11 @@ def test_the_deployed_model_is_not_touched_even_as_its_own_target(method) -> Non
     deployed = tiny()
     box = ModuleBox(deployed)
     before = box.fingerprint()
-    run = adapt(images, box, small(method, module=deployed))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run = adapt(images, box, small(method, module=deployed))
+    assert any("MixMatch was left out" in str(each.message) for each in told) == (method is beta)  # few images
+    assert any("MixMatch was left out" in text for text in run.notices) == (method is beta)
     assert box.fingerprint() == before
     assert run.ledger.total == 20
 

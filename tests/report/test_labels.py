@@ -59,6 +59,18 @@ def test_names_are_numbered_by_the_models_classes(tmp_path) -> None:
         read(tmp_path / "l.csv", classes=("dog", "bird"))
 
 
+def test_names_in_the_list_of_a_folder_have_no_order_either(tmp_path) -> None:
+    for name in NAMES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (4, 4)).save(tmp_path / name)
+    (tmp_path / "labels.csv").write_text("file,label\n" + "".join(f"{name},{name[:3]}\n" for name in NAMES))
+    with pytest.raises(ImageError, match=r"names, such as 'cat'.*--classes"):
+        read(tmp_path)
+    assert read(tmp_path, classes=("dog", "cat")).values.tolist() == [1, 1, 0]
+    (tmp_path / "labels.csv").write_text("file,label\n" + "".join(f"{name},1\n" for name in NAMES))
+    assert read(tmp_path).values.tolist() == [1, 1, 1]
+
+
 def test_a_folder_of_classes_tells_labels_and_names(tmp_path) -> None:
     for name in NAMES:
         (tmp_path / "set" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from soda_tta import adapt
+from soda_tta.answering import UNREACHED
 from soda_tta.errors import ImageError, RunError
 from soda_tta.report import write_report
 from soda_tta.report.strip import most_changed
@@ -183,6 +185,14 @@ def test_the_verdict_follows_labels_then_the_method_then_nobody(tmp_path) -> Non
     assert verdicts(tmp_path, answered(wrong, right)) == ("open", "Undecided")
     assert verdicts(tmp_path, answered(right, right)) == ("open", "Nothing changed")
     assert verdicts(tmp_path, answered(right, None)) == ("open", "No answers yet")
+
+
+@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize("verdict", [None, judged(True)])
+def test_images_a_budget_no_longer_reached_are_told_of_at_the_top(tmp_path, after: int, verdict) -> None:
+    notice = f"7 images {UNREACHED}"
+    run = replace(answered(rows(*[0] * 20), rows(*[after] * 20), None, verdict), notices=[notice])
+    assert notice in write_report(run, tmp_path / "p.html").facts["headline"]
 
 
 def test_a_class_that_lost_is_named_although_the_mean_rose(tmp_path) -> None:

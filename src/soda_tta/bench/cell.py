@@ -105,6 +105,8 @@ class Cell:
         for name in ("method", "data", "model", "corruption", "order"):
             if not isinstance(getattr(self, name), str):
                 raise RecipeError(f"{name} is a name, not {getattr(self, name)!r}.")
+        if not isinstance(self.numbers, dict):
+            raise RecipeError(f"numbers are a table of names and values, not {self.numbers!r}.")
         if self.budget is not None and (type(self.budget) not in (int, float) or self.budget <= 0):
             raise RecipeError(f"budget is a number of queries an image, not {self.budget!r}.")
 

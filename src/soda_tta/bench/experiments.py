@@ -164,7 +164,7 @@ def peers(scale: Scale) -> list[Cell]:
     """Their stages and beginnings; on a desk, where they have little to learn from, DINE with more of it.
 
     In the paper they begin from ImageNet's ResNet-50. It sees the images at 64 pixels, for 32 would leave it a map of
-    one; on a desk DINE alone does, in half an hour a run. BETA, with two networks, would take three times that.
+    one; on a desk DINE alone does, in twenty minutes a run. BETA, with two networks, would take three times that.
     """
     imagenet: dict[str, Any] = {"target": ["imagenet_resnet50"], "size": [64]}
     stages = [

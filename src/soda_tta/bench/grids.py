@@ -61,7 +61,7 @@ GRIDS: dict[str, Grid] = {
         other_rates,
     ),
     "full-scale": (
-        "soda exactly as in the paper: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
+        "soda in the paper's size: gaussian noise, 10,000 images, 150 epochs, 9 million queries",
         lambda s: [Cell(method="soda", images=10_000, curve=15)],
     ),
     "queries": (

@@ -50,12 +50,12 @@ class Store:
             if form == FORMAT:
                 Cell.from_facts(entry["cell"])
                 if not all(isinstance(entry["result"][fact], int | float) for fact in MEASURED):
-                    raise ValueError
+                    raise ValueError("a result has " + ", ".join(MEASURED))
                 self.results[entry["key"]] = {name: entry[name] for name in ("format", "key", "cell", "result")}
-        except (ValueError, KeyError, TypeError, SodaError):
-            begins = line[:60].decode(errors="replace")
+        except (ValueError, KeyError, TypeError, SodaError) as error:
+            begins, why = line[:60].decode(errors="replace"), str(error).rstrip(".")
             raise RunError(
-                f"{self.path}, line {number}, is no result: {begins!r}; mend it or choose another folder."
+                f"{self.path}, line {number}, is no result ({why}): {begins!r}; mend it or choose another folder."
             ) from None
         if form != FORMAT:
             raise RunError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ class Box(ABC):
     """
 
     input: Input = Input()
+    says: Mapping[str, Any] = MappingProxyType({})  # facts of its input that the model itself declares
     logits: bool = False
     partial: bool = False  # rows may sum to less than 1: only the top classes come back, or rounded numbers
     batch: int = 64  # images a request; a box splits what it is given
@@ -97,7 +100,7 @@ class Wrapper(Box):
     def __init__(self, box: Box) -> None:
         self.box = box
         self.input, self.logits, self.batch = box.input, box.logits, box.batch
-        self.partial = box.partial
+        self.partial, self.says = box.partial, box.says
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]

@@ -14,6 +14,7 @@ from soda_tta.errors import BoxError, ImageError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DTYPES = ("float32", "float16", "uint8")
+NORMALISATION = ("mean", "std", "pixel_range")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +121,22 @@ def input_from_shape(shape: Sequence[int | str | None], dtype: str, /, **stated:
     return Input(layout=layout, **stated)
 
 
+def said_by_shape(shape: Sequence[int | str | None], dtype: str) -> dict[str, Any]:
+    """What a declared input leaves no choice in.
+
+    >>> said_by_shape(["n", 224, 224, 3], "uint8")
+    {'dtype': 'uint8', 'layout': 'NHWC', 'grey': False}
+    >>> said_by_shape([None, None, None, None], "float32")
+    {'dtype': 'float32'}
+    """
+    depths = {"NHWC": shape[3], "NCHW": shape[1]}
+    likely = {layout: depth for layout, depth in depths.items() if depth in (1, 3)}
+    if not likely:
+        return {"dtype": dtype}
+    layout = list(likely)[-1]  # NCHW where both are possible, as it is read
+    return {"dtype": dtype, "layout": layout, "grey": likely[layout] == 1}
+
+
 def check_size(size: int | Sequence[int]) -> tuple[int, int]:
     """One number, or height and width."""
     both = (size, size) if isinstance(size, int) else tuple(size)
@@ -155,6 +172,25 @@ def unusual(box: dict[str, Any]) -> dict[str, Any]:
         if value is not None and value != usual[name]:
             told[name] = value
     return told
+
+
+def carried_over(box: dict[str, Any], says: dict[str, Any]) -> dict[str, Any]:
+    """What the model of a card had to be told, for another model: without what that one says itself.
+
+    Normalisation is one fact: a mean is of pixels of some range, and bytes are normalised in the model.
+
+    >>> card = {"logits": True, "input": {"layout": "NHWC", "mean": [0.5, 0.5, 0.5]}}
+    >>> carried_over(card, {"layout": "NCHW", "dtype": "uint8"}), carried_over(card, {})
+    ({'logits': True}, {'logits': True, 'mean': (0.5, 0.5, 0.5), 'layout': 'NHWC'})
+    """
+    told = unusual(box)
+    own = set(says)
+    bytes_now, bytes_then = (facts.get("dtype") == "uint8" for facts in (says, box.get("input") or {}))
+    if own.intersection(NORMALISATION) or ("dtype" in says and bytes_now != bytes_then):
+        own.update(NORMALISATION)
+    if "grey" in says and (told.get("channels") == "L") != says["grey"]:
+        own.add("channels")
+    return {name: value for name, value in told.items() if name not in own}
 
 
 def as_options(told: dict[str, Any]) -> list[str]:

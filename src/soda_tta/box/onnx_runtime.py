@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.box.box import Box
-from soda_tta.box.input import Array, Input, input_from_shape
+from soda_tta.box.input import Array, Input, input_from_shape, said_by_shape
 from soda_tta.errors import BoxError
 from soda_tta.onnx_files import METADATA_KEY, external_files, open_session
 
@@ -41,10 +41,13 @@ class OnnxBox(Box):
         (image,) = declared
         if image.type not in ELEMENT_TYPES:
             raise BoxError(f"{self.path} takes {image.type}; this package sends {', '.join(ELEMENT_TYPES)}.")
-        stated = {**self._facts(), **{name: value for name, value in stated.items() if value is not None}}
+        facts = self._facts()
+        stated = {**facts, **{name: value for name, value in stated.items() if value is not None}}
         said = stated.pop("logits", False)
         self.logits = bool(said if logits is None else logits)
-        self.input = input_from_shape(image.shape, ELEMENT_TYPES[image.type], **stated)
+        dtype = ELEMENT_TYPES[image.type]
+        self.input = input_from_shape(image.shape, dtype, **stated)
+        self.says = {**said_by_shape(image.shape, dtype), **facts}
         self.input_name: str = image.name
         self.output_name = self._probabilities(output)
         self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0

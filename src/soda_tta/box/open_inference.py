@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.box.box import Box
-from soda_tta.box.input import Array, input_from_shape
+from soda_tta.box.input import Array, input_from_shape, said_by_shape
 from soda_tta.errors import BoxError, BoxUnavailable
 
 DATATYPES = {"FP32": "float32", "FP16": "float16", "UINT8": "uint8"}
@@ -65,6 +65,7 @@ class OpenInferenceBox(Box):
             raise BoxError(f"{self.url} takes {self.datatype}; this package sends {', '.join(DATATYPES)}.")
         stated = {name: value for name, value in stated.items() if value is not None}
         self.input = input_from_shape(shape, DATATYPES[self.datatype], **stated)
+        self.says = said_by_shape(shape, DATATYPES[self.datatype])
         self.fixed_batch = isinstance(shape[0], int) and shape[0] > 0
         self.batch = shape[0] if self.fixed_batch else batch
         self.output_name = output or self._only(names)

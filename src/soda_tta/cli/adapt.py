@@ -96,8 +96,8 @@ def run(options: argparse.Namespace) -> int:
                 listener=display,
                 command=options.given,
             )
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"Nothing paid is lost; continue with: {resume_with}") from None
+        except KeyboardInterrupt:  # the second, in the middle of a question
+            raise KeyboardInterrupt(f"What was answered before is kept; continue with: {resume_with}") from None
         except SodaError as error:
             if isinstance(error, BoxError) and anything_paid(Path(options.out)):
                 raise BoxError(f"{error}\nWhat was answered before is kept; continue with: {resume_with}") from error

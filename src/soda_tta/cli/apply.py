@@ -18,7 +18,7 @@ from PIL import Image
 
 from soda_tta.atomic import alone, make_folder, replacing, write_text
 from soda_tta.box import Box, Ledger, Metered
-from soda_tta.box.input import as_options, unusual
+from soda_tta.box.input import as_options, carried_over, unusual
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
 from soda_tta.cli.interrupt import Interrupt
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
     from soda_tta.data import Images
 
+ANSWERED = "What was answered before is kept"
 CARRIED = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")  # from a run to what applies it
-READ_OFF = (("layout", "NHWC"), ("channels", "L"))  # a model's shapes say it, and another's say otherwise
 
 
 def add_to(commands: Any) -> None:
@@ -106,6 +106,8 @@ def answers_kept(
                 raise SodaError(
                     f"there is nothing of these images, this adaptor and this model to continue beside {out}."
                 )
+            if out.exists() and not options.force:
+                raise SodaError(f"{out} exists and holds other answers; move it away, or add --force.")
             if paid(partial) and not options.resume:
                 words = "; leave --save-images out" if options.save_images else ""
                 raise SodaError(f"{partial} holds answers that are paid: go on with --resume{words}, or remove it.")
@@ -128,11 +130,12 @@ def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box,
         with Interrupt() as interrupt, Display(quiet=options.json) as display:
             display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
             answers = answer_all(images, adaptor, Metered(box, ledger, "serve"), kept, interrupt, display)
-    except (Stopped, KeyboardInterrupt):
+    except Stopped:
         raise KeyboardInterrupt(how_to_go_on(options, kept, "Nothing paid is lost")) from None
+    except KeyboardInterrupt:  # the second, in the middle of a request
+        raise KeyboardInterrupt(how_to_go_on(options, kept, ANSWERED)) from None
     except BoxError as error:
-        more = how_to_go_on(options, kept, "What was answered before is kept")
-        raise BoxError(f"{error}\n{more}".rstrip()) from error
+        raise BoxError(f"{error}\n{how_to_go_on(options, kept, ANSWERED)}".rstrip()) from error
     report(options, images, answers, ledger.total)
     if kept is not None:
         kept.unlink(missing_ok=True)
@@ -152,7 +155,8 @@ def how_to_go_on(options: argparse.Namespace, kept: Path | None, known: str) -> 
 def deployed(options: argparse.Namespace, run: Path) -> Box:
     """The model; what it was told when the adaptor was learnt holds unless something else is stated.
 
-    Of another model only what was unusual is taken over, and not what its own shapes say.
+    Another model is told the same, but for what it says itself: an edited function is another one, and so is a file
+    that was trained anew.
     """
     from soda_tta.run import read_card
 
@@ -162,17 +166,21 @@ def deployed(options: argparse.Namespace, run: Path) -> Box:
     every = {**(learnt.get("input") or {}), "logits": learnt.get("logits"), "partial": learnt.get("partial")}
     try:
         box = model_from(told_too(options, {name: every.get(name) for name in CARRIED}))
-        if box.fingerprint() == learnt["fingerprint"]:
-            return box
     except BoxUnavailable:
         raise
     except BoxError:
-        pass  # another model need not bear what that one was told
-    told = {name: value for name, value in unusual(learnt).items() if (name, value) not in READ_OFF}
+        box = model_from(options)  # another model need not bear what that one was told
+    if box.fingerprint() == learnt["fingerprint"]:
+        return box
+    told = carried_over(learnt, dict(box.says))
+    if box.says:
+        box = model_from(told_too(options, told))
     taken = as_options({name: value for name, value in told.items() if getattr(options, name) is None})
-    more = f"; taken over from the run: {' '.join(taken)}" if taken else ""
-    say(f"this is not the model the adaptor was learnt for, or not at the same address{more}.")
-    return model_from(told_too(options, told))
+    left = as_options(dict.fromkeys(sorted(unusual(learnt).keys() - told.keys()), True))
+    words = [f"taken over from the run: {' '.join(taken)}"] if taken else []
+    words += [f"as the model says itself and not as in the run: {' '.join(left)}"] if left else []
+    say("; ".join(["this is not the model the adaptor was learnt for, or not at the same address", *words]) + ".")
+    return box
 
 
 def told_too(options: argparse.Namespace, facts: dict[str, Any]) -> argparse.Namespace:

@@ -116,17 +116,20 @@ class Economy(Procedure):
         adaptor = search.adaptor
         adaptor.parameters = theta.astype(np.float32)
         if not theta.any():
-            return Outcome(given.before, reason="No change of the images helped; the model's own answers are kept.")
+            reason = f"{search.length_told}; no change of the images helped, and the model's own answers are kept."
+            return Outcome(given.before, reason=reason, short=search.cut_short)
         held = np.sort(held)
         after, before_aside, after_aside = looks(given, adaptor, held)
         verdict = judge(before=(given.before[held], before_aside), after=(after, after_aside), level=self.level)
         if not verdict.adopt:
-            return Outcome(given.before, verdict=verdict, reason=f"{search.length_told}; the verdict is to keep.")
+            reason = f"{search.length_told}; the verdict is to keep."
+            return Outcome(given.before, verdict=verdict, reason=reason, short=search.cut_short)
         known = np.full(given.before.shape, np.nan, np.float32)
         known[held] = after
         seen, rows = search.known(theta)
         known[seen] = rows
-        return Outcome(None, adaptor, verdict, known, f"{search.length_told}; the verdict is to adopt.")
+        reason = f"{search.length_told}; the verdict is to adopt."
+        return Outcome(None, adaptor, verdict, known, reason, search.cut_short)
 
     def outline(self, images: int, limit: int | None) -> str:
         sizes = self.sizes(images, limit)

@@ -80,6 +80,8 @@ def _from_path(
             return None, path.read_text(encoding="utf-8-sig").splitlines(), classes
         if kind == ".csv":
             return (*_from_csv(path), classes)
+        if (beside := path / "labels.csv").is_file():
+            _as_numbers(_from_csv(beside)[1], classes)  # a folder with a list is opened below; its names have no order
     except ImageError:
         raise
     except Exception as error:  # a damaged file fails in many ways

@@ -41,13 +41,13 @@ def headline(found: Findings) -> Headline:
         return Headline(word, tone, (account.verdict.sentence, *amiss, cost))
     if not found.changed:
         return Headline(
-            "Nothing changed", OPEN, ("Every image is given the same class as before.", cost_sentence(found))
+            "Nothing changed", OPEN, ("Every image is given the same class as before.", *amiss, cost_sentence(found))
         )
     unknown = (
         f"{found.changed:,} of {account.count:,} answers changed, and nobody has checked yet whether for the better: "
         f"{account.card.get('method')} gives no verdict of its own. Label some 200 images and give them with --labels."
     )
-    return Headline("Undecided", OPEN, (unknown, cost))
+    return Headline("Undecided", OPEN, (unknown, *amiss, cost))
 
 
 def _by_labels(measured: Measured) -> tuple[str, str]:
