@@ -37,7 +37,7 @@ PAGE, RESULTS = ROOT / "docs" / "reproduction.md", ROOT / "results"
 FIGURES = {  # kind and caption of what is drawn beside a table, into docs/figures
     "cifar10": ("queries", "Accuracy against queries an image"),
     "points": ("points", "Accuracy by the number of images"),
-    "selection": ("heat", "Accuracy by tau and rho, a map an alpha"),
+    "selection": ("heat", "Accuracy by tau and rho, a map an alpha and a row a corruption"),
     "convergence": ("convergence", "Accuracy by epoch"),
 }
 ALIKE = 0.12  # correlation of the differences between two runs at the same image, over the 19 corruptions
