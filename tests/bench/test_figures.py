@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from soda_tta.adaptors import Identity
 from soda_tta.bench import Cell, Store
 from soda_tta.bench.figure_data import convergence, heat
 from soda_tta.bench.figures import SUFFIXES, draw_figure, figure_facts
-from soda_tta.bench.learned import adaptor_of, find_cells
+from soda_tta.bench.learned import adaptor_of, check_changed, find_cells
 from soda_tta.errors import SodaError
 
 
@@ -148,8 +149,10 @@ def test_what_was_not_kept_is_learned_again_beside_the_store(tmp_path, monkeypat
         Identity().save(folder / "adaptor.safetensors")
 
     monkeypatch.setattr("soda_tta.bench.learned.run_cell", run_cell)
-    with pytest.raises(SodaError, match="nothing to show"):
-        adaptor_of(store, cell)
+    assert adaptor_of(store, cell).kind == "identity"
+    with pytest.raises(SodaError, match=r"soda left the images of fog as they are: .*--method"):
+        check_changed([cell], [Identity()], "name another method (--method)")
+    check_changed([cell] * 2, [Identity(), SimpleNamespace(kind="bank")], "")  # one of several is enough
     assert store.adaptor_path(cell).exists() and not list(store.folder.glob(".again-*"))
 
 

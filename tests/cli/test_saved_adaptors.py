@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -102,10 +104,11 @@ def test_answers_that_were_paid_outlive_the_model(soda, model, place, interrupte
     first.write_bytes(pixels)
     code, _, said = soda(*words, "answers.csv", "--resume", "--mean", "0.1")  # or a model that is told something else
     assert code == 2 and "nothing of these images" in said and model.asked == 20
-    assert soda(*words, "answers.csv", "--resume")[0] == 0
+    code, _, said = soda(*words, "answers.csv", "--resume")
+    assert code == 0 and "40 answers, 50 queries" in said  # the ten that died were on their way: they count
     assert model.asked == 40  # none twice
     assert rows_of(place / "answers.csv") == rows_of(place / "whole.csv")
-    assert not list(place.glob("*.partial"))
+    assert not list(place.glob("*.partial*"))
     code, _, said = soda(*words, "answers.csv", "--resume")
     assert code == 2 and "nothing of these images" in said
 
@@ -145,7 +148,7 @@ def test_what_cannot_be_continued_is_not_said_to_be(soda, model, place) -> None:
     model.asked, model.dies_after = 0, 0
     code, _, said = soda(*words)
     assert code == 2 and "the model is gone" in said and "--resume" not in said
-    assert not list(place.glob("*.partial"))
+    assert not list(place.glob("*.partial*"))
 
 
 def test_images_are_saved_before_the_first_query_and_not_again(soda, model, place) -> None:
@@ -363,6 +366,39 @@ def test_an_edited_function_is_told_what_the_one_before_it_was(soda, place) -> N
     assert code == 0 and "taken over from the run: --layout NHWC" in said
     after = [row["after"] for row in rows_of(place / "run" / "predictions.csv")]
     assert [row["class"] for row in rows_of(place / "answers.csv")] == after
+
+
+def test_a_model_whose_file_was_edited_is_another_one(soda, place) -> None:
+    source = "SCALE = 1.0\n" + MODEL.replace("8 * (", "SCALE * 8 * (")
+    (place / "scaled.py").write_text(source)
+    adapt = ["adapt", "--model", "scaled.py:predict", "--images", "night", *SMALL, "--out", "run"]
+    assert soda(*adapt)[0] == 0
+    (place / "scaled.py").write_text(source.replace("SCALE = 1.0", "SCALE = -1.0"))  # the function itself is the same
+    code, _, said = soda(*adapt, "--resume")
+    assert code == 2 and "another run" in said
+    words = ["apply", "--adaptor", "run", "--images", "night", "--model", "scaled.py:predict", "--out", "a.csv"]
+    assert "not the model the adaptor was learnt for" in soda(*words)[2]
+
+
+def test_a_run_that_is_not_there_is_not_resumed(soda, model, place) -> None:
+    model.asked = 0
+    code, _, said = soda(*ADAPT, *SMALL, "--out", "typo", "--resume")
+    assert code == 2 and "no run in typo" in said and model.asked == 0 and not (place / "typo").exists()
+
+
+def test_answers_to_a_file_need_a_model(soda, place) -> None:
+    assert soda(*ADAPT, *SMALL, "--out", "run")[0] == 0
+    code, _, said = soda("apply", "--adaptor", "run", "--images", "night", "--save-images", "s", "--out", "a.csv")
+    assert code == 2 and "need --model" in said and not (place / "s").exists()
+
+
+def test_a_full_disk_is_not_called_our_mistake(place) -> None:
+    words = [sys.executable, "-m", "soda_tta", "methods"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.strip().endswith(
+        "no room left where this was to be written; make some."
+    )
 
 
 def test_a_model_that_is_not_there_is_not_called_another_one(soda, place) -> None:

@@ -59,6 +59,27 @@ def test_names_are_numbered_by_the_models_classes(tmp_path) -> None:
         read(tmp_path / "l.csv", classes=("dog", "bird"))
 
 
+def test_class_names_are_those_of_the_model_each_once(tmp_path) -> None:
+    (tmp_path / "l.csv").write_text("file,label\ncat/1.png,cat\ndog/1.png,dog\n")
+    for classes, of in ((("class", "cat", "dog"), 2), (("cat",), 2)):  # a header, a name too few
+        with pytest.raises(ImageError, match=f"{len(classes)} class names, and the model has {of} classes"):
+            read(tmp_path / "l.csv", classes=classes, of=of)
+    with pytest.raises(ImageError, match="'cat' stands twice"):
+        read(tmp_path / "l.csv", classes=("cat", "dog", "cat"), of=None)
+
+
+def test_labels_that_contradict_or_belong_to_nothing_are_told(tmp_path) -> None:
+    (tmp_path / "l.csv").write_text("file,label\ncat/1.png,0\nelse/9.png,1\n")
+    with pytest.warns(UserWarning, match="1 of 2 labels belong to no image"):
+        assert read(tmp_path / "l.csv").values.tolist() == [0, -1, -1]
+    (tmp_path / "l.csv").write_text("file,label\ncat/1.png,0\ncat/1.png,1\n")
+    with pytest.raises(ImageError, match=r"cat/1.png has two labels, 0 and 1"):
+        read(tmp_path / "l.csv")
+    (tmp_path / "l.csv").write_text("file,label\n1.png,0\n")
+    with pytest.raises(ImageError, match=r"1.png is the name of several images; .* as in cat/1.png"):
+        read(tmp_path / "l.csv")
+
+
 def test_names_in_the_list_of_a_folder_have_no_order_either(tmp_path) -> None:
     for name in NAMES:
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -48,13 +48,14 @@ def adaptor_of(store: Store, cell: Cell) -> Adaptor:
         with tempfile.TemporaryDirectory(dir=store.folder, prefix=".again-") as folder:
             run_cell(cell, Path(folder) / "cell")
             store.keep_adaptor(cell, Path(folder) / "cell" / "adaptor.safetensors")
-    adaptor = Adaptor.load(path)
-    if adaptor.kind == "identity":
-        raise SodaError(
-            f"{cell.method} left the images of {cell.corruption} as they are: there is nothing to show; name another "
-            "method (--method) or corruption (--corruption)."
-        )
-    return adaptor
+    return Adaptor.load(path)
+
+
+def check_changed(cells: list[Cell], adaptors: list[Adaptor], remedy: str) -> None:
+    """Some methods keep no adaptor, and a verdict may be to leave images as they are."""
+    if all(adaptor.kind == "identity" for adaptor in adaptors):
+        what = f"{cells[0].method} left the images of {', '.join(cell.corruption for cell in cells)} as they are"
+        raise SodaError(f"{what}: there is nothing to show; {remedy}.")
 
 
 def pictures(store: Store, method: str = "soda", image: int = 0) -> dict[str, Any]:
@@ -62,14 +63,16 @@ def pictures(store: Store, method: str = "soda", image: int = 0) -> dict[str, An
 
     The distance to the original (root mean square, in pixels of 0..255) says in a number what the eye sees.
     """
-    shown = []
-    for cell in find_cells(store, method):
+    shown, cells = [], find_cells(store, method)
+    adaptors = [adaptor_of(store, cell) for cell in cells]
+    check_changed(cells, adaptors, "name another method (--method)")
+    for cell, adaptor in zip(cells, adaptors, strict=True):
         corrupted = cell_images(cell)
         source: Dataset = getattr(corrupted, "source", corrupted)
         if not 0 <= image < len(corrupted):
             raise SodaError(f"there is no image {image}; the cells of this store have {len(corrupted)}.")
         clean, worse = source[slice(image, image + 1)], corrupted[slice(image, image + 1)]
-        better = adaptor_of(store, cell)(worse)
+        better = adaptor(worse)
         parts = {"original": clean, "corrupted": worse, "adapted": better}
         pixels = {name: np.rint(each[0].transpose(1, 2, 0) * 255).astype(int).tolist() for name, each in parts.items()}
         distance = {name: float(np.sqrt(np.mean((each - clean) ** 2)) * 255) for name, each in parts.items()}
@@ -87,6 +90,7 @@ def tsne(store: Store, method: str = "soda", corruption: str | None = None) -> d
     if cell.model not in zoo.ENTRIES:
         raise SodaError(f"features can only be seen inside a white box, and {cell.model} is an ONNX file.")
     images, adaptor = cell_images(cell), adaptor_of(store, cell)
+    check_changed([cell], [adaptor], "name another method (--method) or corruption (--corruption)")
     assert images.labels is not None
     before, after = (Features(cell.model)(images, adaptor if adapted else None) for adapted in (False, True))
     perplexity = min(30.0, len(images) / 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -47,12 +48,16 @@ def load_box(model: Any, **options: Any) -> Box:
         return model
     if isinstance(model, str | Path):
         return _from_text(str(model), options)
-    torch = sys.modules.get("torch")  # a module cannot be here unless its library is
-    if torch is not None and isinstance(model, torch.nn.Module):
+    if _is_module(model):
         return _build(ModuleBox, model, _with_input(options))
     if callable(model):
         return _build(CallableBox, model, _with_input(options))
     raise BoxError(f"{type(model).__name__} is not a model; give a path, an address, a module or a function.")
+
+
+def _is_module(model: Any) -> bool:
+    torch = sys.modules.get("torch")  # a module cannot be here unless its library is
+    return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def _from_text(text: str, options: dict[str, Any]) -> Box:
@@ -67,7 +72,9 @@ def _from_text(text: str, options: dict[str, Any]) -> Box:
     if text.endswith((".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")):
         raise BoxError(f"{text} may be a pickle, which can run code when it is opened; export the model to ONNX.")
     if ":" in text:
-        return load_box(import_function(text), **options)
+        model = import_function(text)
+        plain = callable(model) and not isinstance(model, Box) and not _is_module(model)
+        return load_box(model, **options, **({"source": file_digest(text)} if plain else {}))
     raise BoxError(
         f"{text} is no model this package knows; give an .onnx file, http://.../v2/models/NAME or module:function."
     )
@@ -86,9 +93,8 @@ def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *besid
     accepted = {*inspect.signature(kind).parameters, *INPUT_FACTS}
     unknown = sorted(set(options) - accepted)
     if unknown:
-        known = ", ".join(
-            sorted((accepted | {"partial"} | set(beside)) - {"url", "path", "module", "function", "stated", "input"})
-        )
+        ours = {"url", "path", "module", "function", "stated", "input", "source"}
+        known = ", ".join(sorted((accepted | {"partial"} | set(beside)) - ours))
         name = model if isinstance(model, str) else type(model).__name__
         raise BoxError(f"{', '.join(unknown)} does not apply to {name}; what can be stated: {known}.")
     box = kind(model, **options)
@@ -112,6 +118,13 @@ def as_imported(module: ModuleType) -> Iterator[None]:
     finally:
         if other is not None:
             sys.modules[module.__name__] = other
+
+
+def file_digest(text: str) -> str:
+    """Of the file that `package.module:name` or `file.py:name` lies in: a function is also what it calls there."""
+    place = text.rpartition(":")[0]
+    file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None)
+    return "" if file is None else f":{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}"
 
 
 def import_function(text: str) -> Any:

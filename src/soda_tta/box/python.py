@@ -30,7 +30,9 @@ class CallableBox(Box):
         logits: bool = False,
         batch: int = 256,
         timeout: float | None = None,
+        source: str = "",
     ) -> None:
+        self.source = source  # a digest of the file it comes from, where that is known
         self.function, self.input, self.logits, self.batch, self.timeout = (
             function,
             input or Input(),
@@ -55,7 +57,7 @@ class CallableBox(Box):
 
     def fingerprint(self) -> str:
         name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        return f"python:{getattr(self.function, '__module__', '?')}:{name}{code_digest(self.function)}"
+        return f"python:{getattr(self.function, '__module__', '?')}:{name}{code_digest(self.function)}{self.source}"
 
     def __repr__(self) -> str:
         return f"CallableBox({getattr(self.function, '__qualname__', self.function)!s})"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from soda_tta._version import __version__
 from soda_tta.cli import adapt, apply, bench, completion, corrupt, data, demo, doctor, export, methods, report
@@ -54,9 +57,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print("soda-tta: there is no room left where this was to be written; make some.", file=sys.stderr)
+            silence(sys.stdout)
+            return 2
         expected = isinstance(error, SodaError)
         print(f"soda-tta: {error if expected else unexpected(error)}", file=sys.stderr)
         return 2 if expected else 70  # EX_SOFTWARE
+
+
+def silence(stream: TextIO) -> None:
+    """What could not be written is not tried again at the end of the process."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def unexpected(error: Exception) -> str:

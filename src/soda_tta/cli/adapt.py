@@ -80,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
         return dry_run(options, plan_run(recipe, len(images), options.budget), recipe)
     if options.out is None:
         raise RunError("give --out RUN, a directory for the run (or --dry-run to see its cost).")
+    if options.resume and not (Path(options.out) / "run.json").exists():
+        raise RunError(f"there is no run in {options.out} to go on with; leave --resume out to begin one.")
     box = model_from(options)
     resume_with = shlex.join(["soda-tta", *(word for word in options.given if word != "--resume"), "--resume"])
     with Interrupt() as interrupt, Display(quiet=options.json) as display:
@@ -105,7 +107,8 @@ def run(options: argparse.Namespace) -> int:
                 raise BudgetError(f"{error} Another budget is another run: give it another --out.") from error
             raise
     if not options.json:
-        print_summary(result, images=options.images, out=options.out, price=options.price, labels=options.labels)
+        known = {"labels": options.labels, "classes": options.classes}
+        print_summary(result, images=options.images, out=options.out, price=options.price, **known)
     certified, amiss = None, None
     if options.labels and result.after is not None:
         try:

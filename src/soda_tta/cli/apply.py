@@ -58,6 +58,8 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.model is None and options.save_images is None:
         raise SodaError("give --model to get answers, or --save-images to get adapted images.")
+    if options.model is None and options.out is not None:
+        raise SodaError("--out is for answers, and those need --model; leave it out, or name the model.")
     if options.resume and (options.out is None or options.save_images is not None):
         raise SodaError("--resume continues answers that go to a file: give --out, and no --save-images.")
     adaptor, folder = saved_adaptor(options.adaptor)
@@ -115,17 +117,23 @@ def answers_kept(
         finally:
             if not paid(partial):
                 partial.unlink(missing_ok=True)
+                book_of(partial).unlink(missing_ok=True)
 
 
 def paid(partial: Path) -> bool:
     return partial.exists() and partial.stat().st_size > 0
 
 
+def book_of(partial: Path) -> Path:
+    """Where every query is written down before it is asked: one that a kill lost was paid all the same."""
+    return partial.with_name(f"{partial.name}.ledger")
+
+
 def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box, kept: Path | None) -> None:
     from soda_tta.answering import Stopped, answer_all
     from soda_tta.plan import Plan
 
-    ledger = Ledger()
+    ledger = Ledger(book=None if kept is None else book_of(kept))
     try:
         with Interrupt() as interrupt, Display(quiet=options.json) as display:
             display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
@@ -139,6 +147,7 @@ def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box,
     report(options, images, answers, ledger.total)
     if kept is not None:
         kept.unlink(missing_ok=True)
+        book_of(kept).unlink(missing_ok=True)
 
 
 def how_to_go_on(options: argparse.Namespace, kept: Path | None, known: str) -> str:
@@ -178,6 +187,7 @@ def deployed(options: argparse.Namespace, run: Path) -> Box:
     taken = as_options({name: value for name, value in told.items() if getattr(options, name) is None})
     left = as_options(dict.fromkeys(sorted(unusual(learnt).keys() - told.keys()), True))
     words = [f"taken over from the run: {' '.join(taken)}"] if taken else []
+    words += ["if it normalises by itself, state --mean 0 --std 1"] if {"--mean", "--std"} & set(taken) else []
     words += [f"as the model says itself and not as in the run: {' '.join(left)}"] if left else []
     say("; ".join(["this is not the model the adaptor was learnt for, or not at the same address", *words]) + ".")
     return box

@@ -17,7 +17,13 @@ WIDTH = 16  # of the names on the left
 
 
 def print_summary(
-    run: Run, *, images: str, out: str | None = None, price: float | None = None, labels: str | None = None
+    run: Run,
+    *,
+    images: str,
+    out: str | None = None,
+    price: float | None = None,
+    labels: str | None = None,
+    classes: str | None = None,
 ) -> None:
     """Print to standard output; colours only on a terminal that wants them."""
     console = Console(highlight=False, soft_wrap=True)
@@ -47,7 +53,7 @@ def print_summary(
     if out is not None:
         line("written", out)
         if run.stopped != "interrupted":
-            known = ["--labels", labels] if labels else []
+            known = [*(["--labels", labels] if labels else []), *(["--classes", classes] if classes else [])]
             line("look at it", shlex.join(["soda-tta", "report", out, "--images", images, *known]), "cyan")
 
 

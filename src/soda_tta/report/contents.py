@@ -11,7 +11,7 @@ from soda_tta.report.account import Account, account_of, read_account
 from soda_tta.report.commands import option
 from soda_tta.report.comparison_page import comparison_page
 from soda_tta.report.findings import Findings, find
-from soda_tta.report.labels import Labels, read_classes, read_labels
+from soda_tta.report.labels import Labels, check_names, read_classes, read_labels
 from soda_tta.report.run_page import run_page
 from soda_tta.report.strip import open_checked
 from soda_tta.report.verdict_words import headline
@@ -39,6 +39,8 @@ def page_of(
     for account in accounts:
         known = None if labels is None or account.before is None else labels_for(account, labels, names)
         given.append(known)
+        if names is not None and account.before is not None:
+            check_names(names, account.before.shape[1])
         found.append(find(account, known, names, price))
     pictures = remembered(accounts[0]) if images is None else open_checked(images, accounts[0])
     if len(found) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -43,6 +44,8 @@ def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None
         files, given, classes = _from_path(Path(source), str(source), classes, of_the_model)
     else:
         files, given = None, list(np.asarray(source).tolist())
+    if classes is not None:
+        check_names(classes, of_the_model)
     numbers, classes = _as_numbers(given, classes)
     values = _in_order(files, numbers, names) if files is not None else numbers
     if len(values) != len(names):
@@ -64,6 +67,15 @@ def read_classes(source: Any) -> tuple[str, ...]:
         return tuple(Path(source).read_text(encoding="utf-8-sig").splitlines())
     except (OSError, UnicodeDecodeError) as error:
         raise ImageError(f"{source} cannot be read as class names, one a line: {error}") from error
+
+
+def check_names(classes: Sequence[str], of_the_model: int | None) -> None:
+    """A name too many or twice would move every class behind it."""
+    if of_the_model is not None and len(classes) != of_the_model:
+        raise ImageError(f"there are {len(classes)} class names, and the model has {of_the_model} classes; {NAMED}")
+    twice = next((name for place, name in enumerate(classes) if name in classes[:place]), None)
+    if twice is not None:
+        raise ImageError(f"the class name {twice!r} stands twice; {NAMED}")
 
 
 def _from_path(
@@ -143,11 +155,18 @@ def _whole_numbers(words: list[str]) -> Array | None:
 
 def _in_order(files: list[str], numbers: Array, names: Sequence[str]) -> Array:
     """Labels by the name of their file; by its last part where that is enough to tell them apart."""
-    whole = dict(zip(files, numbers.tolist(), strict=True))
-    values = np.array([whole.get(name, UNKNOWN) for name in names], np.int64)
-    if (values != UNKNOWN).any():
-        return values
-    short = {PurePath(file).name: label for file, label in whole.items()}
-    if len(short) == len(whole) and len({PurePath(name).name for name in names}) == len(names):
-        return np.array([short.get(PurePath(name).name, UNKNOWN) for name in names], np.int64)
-    return values
+    whole: dict[str, int] = {}
+    for file, label in zip(files, numbers.tolist(), strict=True):
+        if whole.setdefault(file, label) != label:
+            raise ImageError(f"{file} has two labels, {whole[file]} and {label}; an image has one.")
+    if not whole.keys() & set(names):
+        short = {PurePath(file).name: label for file, label in whole.items()}
+        last = [PurePath(name).name for name in names]
+        shared = next((name for name in last if name in short and last.count(name) > 1), None)
+        if shared is not None:
+            raise ImageError(f"{shared} is the name of several images; write its folder, too, as in {names[0]}.")
+        if len(short) == len(whole):
+            whole, names = short, last
+    if 0 < (strange := len(whole.keys() - set(names))) < len(whole):
+        warnings.warn(f"{strange:,} of {len(whole):,} labels belong to no image of this run.", stacklevel=2)
+    return np.array([whole.get(name, UNKNOWN) for name in names], np.int64)
