@@ -118,6 +118,7 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
         order = {name: number for number, name in enumerate(rows)}  # not that in which cells happened to be run
         rank = [next((order[name] for name, found in rows.items() if entry in found), len(order)) for entry in entries]
         entries = [entries[number] for number in np.argsort(rank, kind="stable")]
+        entries = [entry for entry in entries if 2 * len(places(alike(entry[0], entries))) >= len(everywhere)]
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
     return "\n\n".join(part for part in parts if part)
@@ -160,6 +161,11 @@ def anchor(title: str) -> str:
 
 def places(entries: list[Entry]) -> list[str]:
     return list(dict.fromkeys(place(cell) for cell, _ in entries))
+
+
+def alike(cell: Cell, entries: list[Entry]) -> list[Entry]:
+    """The entries of the same column."""
+    return [entry for entry in entries if (entry[0].method, entry[0].numbers) == (cell.method, cell.numbers)]
 
 
 def mean_over(found: list[Entry], where: list[str]) -> float:
