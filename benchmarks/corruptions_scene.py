@@ -22,7 +22,10 @@ def draw_scene() -> np.ndarray:
     picture = Image.fromarray(np.broadcast_to(sky, (SIDE, SIDE, 3)).astype(np.uint8))
     pen = ImageDraw.Draw(picture)
     pen.ellipse((165, 18, 197, 50), fill=(255, 236, 150))
-    pen.polygon([(0, 130), (50, 85), (105, 125), (150, 78), (224, 120), (224, 224), (0, 224)], fill=(86, 122, 92))
+    pen.polygon(
+        [(0, 130), (50, 85), (105, 125), (150, 78), (224, 120), (224, 224), (0, 224)],
+        fill=(86, 122, 92),
+    )
     pen.rectangle((0, 140, 224, 224), fill=(104, 150, 70))
     for x, y in generator.integers((0, 140), (224, 186), (900, 2)):
         shade = int(generator.integers(-30, 30))
@@ -42,7 +45,11 @@ def draw_scene() -> np.ndarray:
     for x in range(4, 224, 36):
         pen.rectangle((x, 203, x + 18, 206), fill=(235, 235, 225))
     pen.rounded_rectangle((98, 170, 186, 196), 7, fill=(208, 32, 44))
-    pen.polygon([(114, 171), (126, 154), (160, 154), (174, 171)], fill=(150, 200, 225), outline=(208, 32, 44))
+    pen.polygon(
+        [(114, 171), (126, 154), (160, 154), (174, 171)],
+        fill=(150, 200, 225),
+        outline=(208, 32, 44),
+    )
     for x in (115, 168):
         pen.ellipse((x - 10, 186, x + 10, 206), fill=(24, 24, 26), outline=(190, 190, 190), width=2)
     return np.asarray(picture)

@@ -24,9 +24,15 @@ import verdicts
 from pages import NOTHING, markdown, renewed
 from soda_tta.bench import Cell, Store, run_grid
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.recipes.soda import soda
+from soda_tta.methods.soda import soda
 
-FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")  # where the yardstick was run
+FIVE = (
+    "gaussian_noise",
+    "defocus_blur",
+    "contrast",
+    "pixelate",
+    "jpeg_compression",
+)  # where the yardstick was run
 SIX = ("gaussian_noise", "impulse_noise", "defocus_blur", "fog", "contrast", "jpeg_compression")
 CURVE = (*FIVE, "fog")
 TONES, NOISES = ("saturate", "snow", "brightness", "spatter"), ("gaussian_noise", "impulse_noise")
@@ -47,20 +53,38 @@ PAGE, FIGURE = ROOT / "docs" / "economy.md", ROOT / "docs" / "economy.svg"
 RESULTS, YARDSTICK = ROOT / "results" / "economy", ROOT / "results" / "yardstick"
 
 
-def cifar(data: str, method: str, images: int = ALL, corruptions: Any = CORRUPTIONS, **facts: Any) -> list[Cell]:
+def cifar(
+    data: str, method: str, images: int = ALL, corruptions: Any = CORRUPTIONS, **facts: Any
+) -> list[Cell]:
     model = facts.pop("model", f"{data}_resnet20")
-    return [Cell(method=method, data=data, model=model, corruption=c, images=images, **facts) for c in corruptions]
+    return [
+        Cell(method=method, data=data, model=model, corruption=c, images=images, **facts)
+        for c in corruptions
+    ]
 
 
-def imagenet(corruptions: Any, numbers: dict[str, Any] | None = None) -> list[Cell]:
-    facts: dict[str, Any] = {"data": "imagenet-1000", "model": LITE, "images": 1000, "numbers": numbers or {}}
+def imagenet(corruptions: Any, settings: dict[str, Any] | None = None) -> list[Cell]:
+    facts: dict[str, Any] = {
+        "data": "imagenet-1000",
+        "model": LITE,
+        "images": 1000,
+        "settings": settings or {},
+    }
     return [Cell(method="soda-e", corruption=c, budget=10, **facts) for c in corruptions]
 
 
-def searched(search: str, corruptions: Any, images: int, budget: float, **numbers: Any) -> list[Cell]:
+def searched(
+    search: str, corruptions: Any, images: int, budget: float, **settings: Any
+) -> list[Cell]:
     """The paper's SODA with a search, its accuracy measured about every six queries an image."""
     facts = {"images": images, "budget": budget, "curve": 3 if search == "per-image" else 1}
-    return cifar("cifar10", "soda", corruptions=corruptions, numbers={**SEARCHES[search], **numbers}, **facts)
+    return cifar(
+        "cifar10",
+        "soda",
+        corruptions=corruptions,
+        settings={**SEARCHES[search], **settings},
+        **facts,
+    )
 
 
 PARTS: dict[str, Callable[[], list[Cell]]] = {
@@ -82,18 +106,25 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
     ],
     "imagenet": lambda: imagenet(SIX),
     "pacs": lambda: [
-        Cell(method="soda-e", data=f"pacs/{d}", model="pacs_photo_lite0", corruption="clean", images=210, budget=30)
+        Cell(
+            method="soda-e",
+            data=f"pacs/{d}",
+            model="pacs_photo_lite0",
+            corruption="clean",
+            images=210,
+            budget=30,
+        )
         for d in ("art_painting", "cartoon", "sketch")
     ],
     "white": lambda: [
         *cifar("cifar10", "soda-e", images=1000, corruptions=FIVE, budget=15),
         *cifar("cifar10", "bn", images=1000, corruptions=FIVE),
         *cifar("cifar10", "tent", images=1000, corruptions=FIVE),
-        *cifar("cifar10", "ma-so", images=1000, corruptions=FIVE, numbers={"epochs": 30}),
+        *cifar("cifar10", "ma-so", images=1000, corruptions=FIVE, settings={"epochs": 30}),
     ],
     "ablation": lambda: [
         c
-        for numbers in (
+        for settings in (
             {},
             {"without": "median"},
             {"without": "non-local means"},
@@ -104,15 +135,24 @@ PARTS: dict[str, Callable[[], list[Cell]]] = {
             {"without": "contrast,brightness,colour"},
             {"caution": 0.0},
         )
-        for c in cifar("cifar10", "soda-e", images=1000, corruptions=SIX, budget=15, numbers=numbers)
+        for c in cifar(
+            "cifar10", "soda-e", images=1000, corruptions=SIX, budget=15, settings=settings
+        )
     ],
     "elsewhere": lambda: [  # what brought nothing on the six, where it should
         *cifar("cifar10", "soda-e", 1000, TONES, budget=15),
-        *cifar("cifar10", "soda-e", 1000, TONES, budget=15, numbers={"without": "contrast,brightness,colour"}),
+        *cifar(
+            "cifar10",
+            "soda-e",
+            1000,
+            TONES,
+            budget=15,
+            settings={"without": "contrast,brightness,colour"},
+        ),
         *imagenet(NOISES),
         *imagenet(NOISES, {"without": "non-local means"}),
         *cifar("cifar10", "soda-e", images=FEW, budget=30),
-        *cifar("cifar10", "soda-e", images=FEW, budget=30, numbers={"caution": 0.0}),
+        *cifar("cifar10", "soda-e", images=FEW, budget=30, settings={"caution": 0.0}),
     ],
     "rates": lambda: [
         c
@@ -135,13 +175,17 @@ Results = list[tuple[Cell, dict[str, Any]]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run a part of the benchmark")
     run.add_argument("part", choices=PARTS)
     run.add_argument("--jobs", type=int, default=2)
     page = commands.add_parser("page", help="renew the tables of docs/economy.md")
-    page.add_argument("--check", action="store_true", help="write nothing; fail if the page is out of date")
+    page.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is out of date"
+    )
     for command in (run, page):
         command.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -162,15 +206,21 @@ def main() -> None:
 def say(cell: Cell, result: dict[str, Any]) -> None:
     print(
         f"{cell.data} {cell.corruption:<18} {cell.method:<8} {result['before']:5.1f} -> {result['after']:5.1f} "
-        f"at {result['queries_an_image']:6.2f} queries an image, {result['seconds']:.0f} s",
+        f"at {result['queries_per_image']:6.2f} queries an image, {result['seconds']:.0f} s",
         flush=True,
     )
 
 
 def texts(store: Store) -> dict[str, str]:
     """Every table of the page by its marker."""
-    found = {name: [(c, store.results[c.key]["result"]) for c in part() if c in store] for name, part in PARTS.items()}
-    written = {name: by_corruption(found[name]) for name in ("cifar10", "cifar100", "architecture", "imagenet")}
+    found = {
+        name: [(c, store.results[c.key]["result"]) for c in part() if c in store]
+        for name, part in PARTS.items()
+    }
+    written = {
+        name: by_corruption(found[name])
+        for name in ("cifar10", "cifar100", "architecture", "imagenet")
+    }
     written |= {
         "few": few(found["few"], found["cifar10"]),
         "clean": listed(found["clean"]),
@@ -192,18 +242,36 @@ def by_corruption(results: Results) -> str:
     """One row a corruption, one column a method and budget, and what soda-e (the first column) does to the images."""
     of = {(column(cell), cell.corruption): result for cell, result in results}
     columns = list(dict.fromkeys(column(cell) for cell, _ in results))
-    rows = [c for c in dict.fromkeys(cell.corruption for cell, _ in results) if all((m, c) in of for m in columns)]
+    rows = [
+        c
+        for c in dict.fromkeys(cell.corruption for cell, _ in results)
+        if all((m, c) in of for m in columns)
+    ]
     if not rows:
         return NOTHING
     lines = [["", "unadapted", *columns, f"what {columns[0]} does"]]
     for c in rows:
         best = max(of[m, c]["after"] for m in columns)
         shown = [emphasised(of[m, c]["after"], best) for m in columns]
-        lines.append([c.replace("_", " "), f"{of[columns[0], c]['before']:.1f}", *shown, of[columns[0], c]["does"]])
+        lines.append(
+            [
+                c.replace("_", " "),
+                f"{of[columns[0], c]['before']:.1f}",
+                *shown,
+                of[columns[0], c]["does"],
+            ]
+        )
     means = [np.mean([of[m, c]["after"] for c in rows]) for m in columns]
     start = np.mean([of[columns[0], c]["before"] for c in rows])
-    lines.append([f"**mean of {len(rows)}**", f"{start:.1f}", *(emphasised(each, max(means)) for each in means), ""])
-    paid = [f"{np.mean([of[m, c]['queries_an_image'] for c in rows]):.2f}" for m in columns]
+    lines.append(
+        [
+            f"**mean of {len(rows)}**",
+            f"{start:.1f}",
+            *(emphasised(each, max(means)) for each in means),
+            "",
+        ]
+    )
+    paid = [f"{np.mean([of[m, c]['queries_per_image'] for c in rows]):.2f}" for m in columns]
     lines.append(["queries an image", "1", *paid, ""])
     return markdown(lines)
 
@@ -218,13 +286,17 @@ def emphasised(value: float, best: float) -> str:
 
 def few(results: Results, full: Results) -> str:
     """The gain with few images, as a share of the gain with all."""
-    whole = {c.corruption: r["after"] - r["before"] for c, r in full if c.method == "soda-e" and c.budget == 5}
+    whole = {
+        c.corruption: r["after"] - r["before"]
+        for c, r in full
+        if c.method == "soda-e" and c.budget == 5
+    }
     some = {c.corruption: r["after"] - r["before"] for c, r in results}
     shared = [c for c in some if c in whole]
     if not shared:
         return NOTHING
     small, large = (float(np.mean([gains[c] for c in shared])) for gains in (some, whole))
-    paid = np.mean([result["queries_an_image"] for _, result in results])
+    paid = np.mean([result["queries_per_image"] for _, result in results])
     return (
         f"Mean gain over {len(shared)} corruptions: {small:.1f} points with {FEW} images at {paid:.0f} queries an "
         f"image; {large:.1f} with all 10,000 and a budget of 5. That is **{small / large:.0%}** of it."
@@ -237,9 +309,17 @@ def listed(results: Results) -> str:
         return NOTHING
     lines = [["images", "unadapted", "soda-e", "queries an image", "verdict"]]
     for cell, result in results:
-        accuracies = [f"{result['before']:.2f}", f"{result['after']:.2f}", f"{result['queries_an_image']:.2f}"]
+        accuracies = [
+            f"{result['before']:.2f}",
+            f"{result['after']:.2f}",
+            f"{result['queries_per_image']:.2f}",
+        ]
         verdict = result["verdict"]
-        words = "no move helped" if verdict is None else f"adopt: {verdict['adopt']}, p = {verdict['p_value']:.2g}"
+        words = (
+            "no move helped"
+            if verdict is None
+            else f"adopt: {verdict['adopt']}, p = {verdict['p_value']:.2g}"
+        )
         lines.append([f"{cell.data}, {cell.corruption}, {cell.images:,}", *accuracies, words])
     return markdown(lines)
 
@@ -250,19 +330,25 @@ def ablation(results: Results) -> str:
         return NOTHING
     lines = [["", *(c.replace("_", " ") for c in SIX), "mean"]]
     for name in dict.fromkeys(label(cell) for cell, _ in results):
-        after = {cell.corruption: result["after"] for cell, result in results if label(cell) == name}
+        after = {
+            cell.corruption: result["after"] for cell, result in results if label(cell) == name
+        }
         if len(after) == len(SIX):
-            lines.append([name, *(f"{after[c]:.1f}" for c in SIX), f"{np.mean(list(after.values())):.1f}"])
+            lines.append(
+                [name, *(f"{after[c]:.1f}" for c in SIX), f"{np.mean(list(after.values())):.1f}"]
+            )
     return markdown(lines)
 
 
 def elsewhere(results: Results) -> str:
     """With a part, and without it; few images as a mean of all corruptions."""
     groups: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
-    whole = {place(cell): result for cell, result in results if not cell.numbers}
+    whole = {place(cell): result for cell, result in results if not cell.settings}
     for cell, result in results:
-        if cell.numbers and (full := whole.get(place(cell))):
-            many = cell.corruption.replace("_", " ") if cell.images > FEW else "mean of 19 corruptions"
+        if cell.settings and (full := whole.get(place(cell))):
+            many = (
+                cell.corruption.replace("_", " ") if cell.images > FEW else "mean of 19 corruptions"
+            )
             key = f"{cell.data}, {many}, {cell.images:,} images", changed(cell)
             groups.setdefault(key, []).append((full["before"], full["after"], result["after"]))
     lines = [["images", "unadapted", "soda-e", "changed", "is"]]
@@ -277,11 +363,17 @@ def place(cell: Cell) -> tuple[str, str, int]:
 
 
 def curve_lines(store: Store) -> economy_curve.Lines:
-    known = [(cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store]
-    complete = {line for line in (search_of(c) for c, _ in known) if places_of(line, known) == set(CURVE)}
+    known = [
+        (cell, store.results[cell.key]["result"]) for cell in PARTS["curve"]() if cell in store
+    ]
+    complete = {
+        line for line in (search_of(c) for c, _ in known) if places_of(line, known) == set(CURVE)
+    }
     found = economy_curve.lines([(c, r) for c, r in known if search_of(c) in complete], search_of)
     told = chosen_rates()
-    first = max((1 + r["curve"][0]["queries"] / c.images for c, r in told), default=0)  # not measured before
+    first = max(
+        (1 + r["curve"][0]["queries"] / c.images for c, r in told), default=0
+    )  # not measured before
     for name, points in economy_curve.lines(
         told, lambda _: f"soda to the paper's budget (mean of {len(told)})"
     ).items():
@@ -301,7 +393,7 @@ def chosen_rates() -> Results:
 
 def search_of(cell: Cell) -> str:
     """The line of the figure that a cell belongs to."""
-    named = next((name for name, numbers in SEARCHES.items() if numbers == cell.numbers), None)
+    named = next((name for name, settings in SEARCHES.items() if settings == cell.settings), None)
     return cell.method if named in (None, cell.method) else f"{cell.method}, {named}"
 
 
@@ -309,8 +401,10 @@ def yardstick(full: Results, some: Results) -> str:
     """soda-e beside the paper's SODA at its whole budget."""
     of_all = {c.corruption: r for c, r in full if c.method == "soda-e" and c.budget == 5}
     of_some = {c.corruption: r for c, r in some if c.method == "soda-e"}
-    chosen = [(c, r) for c, r in chosen_rates() if c.corruption in of_all and c.corruption in of_some]
-    rates = {c.corruption: c.numbers.get("lr", soda.step.lr) for c, _ in chosen}
+    chosen = [
+        (c, r) for c, r in chosen_rates() if c.corruption in of_all and c.corruption in of_some
+    ]
+    rates = {c.corruption: c.settings.get("lr", soda.step.lr) for c, _ in chosen}
     paper = [(c.corruption, r) for c, r in chosen]
     if not paper:
         return NOTHING
@@ -322,7 +416,10 @@ def yardstick(full: Results, some: Results) -> str:
     columns = [[r["before"], r["after"], of_some[n]["after"], of_all[n]["after"]] for n, r in paper]
     means = [f"**{value:.1f}**" for value in np.mean(columns, axis=0)]
     lines.append([f"**mean of {len(paper)}**", *means[:2], "", *means[2:]])
-    paid = [[r["queries_an_image"], of_some[n]["queries_an_image"], of_all[n]["queries_an_image"]] for n, r in paper]
+    paid = [
+        [r["queries_per_image"], of_some[n]["queries_per_image"], of_all[n]["queries_per_image"]]
+        for n, r in paper
+    ]
     queries = [f"{value:.2f}" for value in np.mean(paid, axis=0)]
     lines.append(["queries an image", "1", queries[0], "", *queries[1:]])
     return markdown(lines)
@@ -333,8 +430,10 @@ def label(cell: Cell) -> str:
 
 
 def changed(cell: Cell) -> str:
-    """The numbers a cell has of its own, as `--set` takes them."""
-    return ", ".join(f"{name}={value}" for name, value in cell.numbers.items() if name not in ("lr", "epochs"))
+    """The settings a cell has of its own, as `--set` takes them."""
+    return ", ".join(
+        f"{name}={value}" for name, value in cell.settings.items() if name not in ("lr", "epochs")
+    )
 
 
 if __name__ == "__main__":

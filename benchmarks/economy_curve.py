@@ -31,35 +31,50 @@ def lines(results: Results, label: Callable[[Cell], str]) -> Lines:
         if not own:
             continue
         if own[0][0].curve:
-            longest = max(result["queries_an_image"] for _, result in own)
+            longest = max(result["queries_per_image"] for _, result in own)
             reached = [b for b in BUDGETS if b <= longest * 1.1]  # the next step would exceed it
-            found[name] = {b: float(np.mean([within(cell, result, b) for cell, result in own])) for b in reached}
+            found[name] = {
+                b: float(np.mean([within(cell, result, b) for cell, result in own]))
+                for b in reached
+            }
         else:
-            found[name] = {2: float(np.mean([result["before"] for _, result in own]))}  # too little to search by
+            found[name] = {
+                2: float(np.mean([result["before"] for _, result in own]))
+            }  # too little to search by
             for budget in sorted({cell.budget for cell, _ in own if cell.budget}):
-                found[name][budget] = float(np.mean([r["after"] for c, r in own if c.budget == budget]))
+                found[name][budget] = float(
+                    np.mean([r["after"] for c, r in own if c.budget == budget])
+                )
             largest = max(found[name])
-            if all(r["queries_an_image"] < 0.9 * largest for c, r in own if c.budget == largest):
+            if all(r["queries_per_image"] < 0.9 * largest for c, r in own if c.budget == largest):
                 found[name] |= {b: found[name][largest] for b in BUDGETS if b > largest}
     return found
 
 
 def whole(own: Results) -> Results:
     """Only the corruptions that were run at every budget of a line."""
-    places = [{c.corruption for c, _ in own if c.budget == budget} for budget in {c.budget for c, _ in own}]
+    places = [
+        {c.corruption for c, _ in own if c.budget == budget}
+        for budget in {c.budget for c, _ in own}
+    ]
     shared = set.intersection(*places)
     return [(cell, result) for cell, result in own if cell.corruption in shared]
 
 
 def within(cell: Cell, result: dict[str, Any], budget: float) -> float:
     """The accuracy a run that is followed would have ended with, had it stopped in time to answer within a budget."""
-    points = [point for point in curve(result) if point["queries"] + cell.images <= budget * cell.images]
+    points = [
+        point for point in curve(result) if point["queries"] + cell.images <= budget * cell.images
+    ]
     return float(points[-1]["accuracy"] if points else result["before"])
 
 
 def table(found: Lines) -> str:
     head = ["queries an image, at most", *(f"{budget}" for budget in BUDGETS)]
-    rows = [[name, *(f"{points[b]:.1f}" if b in points else "" for b in BUDGETS)] for name, points in found.items()]
+    rows = [
+        [name, *(f"{points[b]:.1f}" if b in points else "" for b in BUDGETS)]
+        for name, points in found.items()
+    ]
     return markdown([head, *rows])
 
 
@@ -68,9 +83,19 @@ def draw(found: Lines, out: Path) -> None:
         figure = make(7.6, 3.8)
         axes = figure.add_subplot()
         for index, (name, points) in enumerate(found.items()):
-            style = {"color": COLOURS[index % len(COLOURS)], "marker": MARKERS[index % len(MARKERS)]}
+            style = {
+                "color": COLOURS[index % len(COLOURS)],
+                "marker": MARKERS[index % len(MARKERS)],
+            }
             width = 2.2 if name == "soda-e" else 1.2
-            axes.plot(list(points), list(points.values()), label=name, linewidth=width, markersize=4, **style)
+            axes.plot(
+                list(points),
+                list(points.values()),
+                label=name,
+                linewidth=width,
+                markersize=4,
+                **style,
+            )
         axes.set_xscale("log")
         axes.set_xticks(BUDGETS, [str(budget) for budget in BUDGETS])
         axes.minorticks_off()

@@ -21,11 +21,11 @@ import torch
 from soda_tta import adapt, zoo
 from soda_tta.box import Ledger
 from soda_tta.data import Corrupted, load_dataset
-from soda_tta.evaluation import Task, loss_and_gradient
-from soda_tta.objectives import PseudoLabels, Soda
-from soda_tta.recipes import find_method
-from soda_tta.reliable import Reliable, Selection
-from soda_tta.run import versions
+from soda_tta.engine.run import versions
+from soda_tta.engine.step import Task, loss_and_gradient
+from soda_tta.methods import find_method
+from soda_tta.objectives.equations import PseudoLabels, Soda
+from soda_tta.objectives.reliable import Reliable, Selection
 
 MODEL = "cifar10_resnet20"
 CORRUPTIONS = ("gaussian_noise", "contrast")  # one noise, one tone
@@ -52,7 +52,11 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
     adaptor = find_method("soda").adaptor.build(seed=0)
     if point == "learned":
         adaptor = adapt(images, white, "soda-fo", **LEARNED).adaptor
-    pixels, indices, theta = images[slice(0, IMAGES)], np.arange(IMAGES), adaptor.parameters.astype(np.float64)
+    pixels, indices, theta = (
+        images[slice(0, IMAGES)],
+        np.arange(IMAGES),
+        adaptor.parameters.astype(np.float64),
+    )
     trusted = Reliable()(black(pixels))
     truth = Selection(labels, trusted.reliable)
     selections = dict.fromkeys(OBJECTIVES, trusted) | {
@@ -66,14 +70,18 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
     for number, shift in enumerate([np.zeros(theta.size), *drawn]):
         rows = black(adaptor.candidates(pixels, (theta + MU * shift)[None])[0])
         for name, objective in OBJECTIVES.items():
-            losses[name][number] = objective(rows, selections[name].labels, selections[name].reliable).value
+            losses[name][number] = objective(
+                rows, selections[name].labels, selections[name].reliable
+            ).value
 
     answers = black(adaptor.candidates(pixels, theta[None])[0]).argmax(axis=1)
     right = 100 * float((answers == labels).mean())  # what the adaptor is worth at this point
     found, gradients = [], {}
     for name, objective in OBJECTIVES.items():
         task = Task(images, white, Ledger(), selections[name], objective, IMAGES, 0, 0)
-        gradients[name] = loss_and_gradient(task, white, adaptor, theta, indices, 0)[1].astype(np.float64)
+        gradients[name] = loss_and_gradient(task, white, adaptor, theta, indices, 0)[1].astype(
+            np.float64
+        )
     wanted = gradients["true labels"]
     for name in OBJECTIVES:
         slopes, gradient = (losses[name][1:] - losses[name][0]) / MU, gradients[name]
@@ -82,18 +90,24 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
         row |= {"norm": float(np.linalg.norm(gradient)), "cosine": cosine(gradient, wanted)}
         for q in Q:
             # sigma^2 times the gradient is what Eq. 1 estimates; here it is divided out
-            estimates = [slopes[s : s + q] @ drawn[s : s + q] / q / SIGMA**2 for s in range(0, DIRECTIONS, q)]
+            estimates = [
+                slopes[s : s + q] @ drawn[s : s + q] / q / SIGMA**2 for s in range(0, DIRECTIONS, q)
+            ]
             errors = [float(np.linalg.norm(estimate - gradient)) for estimate in estimates]
             row[f"error_q{q}"] = float(np.mean(errors))
             row[f"deviation_q{q}"] = float(np.std(errors, ddof=1))
             row[f"relative_q{q}"] = row[f"error_q{q}"] / row["norm"]
-            row[f"cosine_q{q}"] = float(np.mean([cosine(estimate, wanted) for estimate in estimates]))
+            row[f"cosine_q{q}"] = float(
+                np.mean([cosine(estimate, wanted) for estimate in estimates])
+            )
         found.append(row)
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("results/gradient_error.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -109,7 +123,12 @@ def main() -> None:
         for point in ("untrained", "learned"):
             for row in measure(images, clean.labels, corruption, point):
                 rows.append(row)
-                told = [corruption, f"{point}, {row['accuracy']:.0f} %", row["objective"], f"{row['norm']:.3f}"]
+                told = [
+                    corruption,
+                    f"{point}, {row['accuracy']:.0f} %",
+                    row["objective"],
+                    f"{row['norm']:.3f}",
+                ]
                 told += [f"{row[name]:.1f}" for name in ("error_q5", "relative_q5", "relative_q50")]
                 told += [f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50")]
                 print(f"| {' | '.join(told)} |", flush=True)
@@ -129,7 +148,9 @@ def main() -> None:
         "expected_relative": {q: float(np.sqrt((d + 1) / q)) for q in Q},
         "versions": versions(),
     }
-    print(f"\nFor Gaussian directions the relative error is about sqrt((d + 1) / q): {card['expected_relative']}")
+    print(
+        f"\nFor Gaussian directions the relative error is about sqrt((d + 1) / q): {card['expected_relative']}"
+    )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps({"card": card, "rows": rows}, indent=1) + "\n")
 

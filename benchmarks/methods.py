@@ -23,11 +23,11 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before anything that counts cores is load
 import numpy as np
 import torch
 
-from soda_tta import adapt, methods, zoo
-from soda_tta.adaptation import protocol_card
+from soda_tta import adapt, all_methods, zoo
 from soda_tta.data import Corrupted, load_dataset
-from soda_tta.events import Step
-from soda_tta.plan import plan_run
+from soda_tta.engine.adapt import protocol_card
+from soda_tta.engine.events import Step
+from soda_tta.engine.plan import plan_run
 
 MODEL = "cifar10_resnet20"
 IMAGES, BATCH = 512, 256  # two full batches an epoch
@@ -36,11 +36,11 @@ SHORT = {"epochs": EPOCHS, "batch": BATCH, "arrival": BATCH, "finetune_epochs": 
 
 
 def shortened(name: str):
-    """The method with its own numbers, but few epochs; those of one epoch keep it."""
-    known = methods()[name].numbers()
+    """The method with its own settings, but few epochs; those of one epoch keep it."""
+    known = all_methods()[name].settings
     if known.get("epochs", 1) <= 1:
-        return methods()[name]
-    return methods()[name].but(**{key: value for key, value in SHORT.items() if key in known})
+        return all_methods()[name]
+    return all_methods()[name].but(**{key: value for key, value in SHORT.items() if key in known})
 
 
 def plain_seconds(box, images, batch: int) -> float:
@@ -58,10 +58,15 @@ def child(name: str) -> None:
     source = Corrupted(load_dataset("cifar10").subset(slice(0, IMAGES)), "contrast", 5)
     images, box, method = source[slice(0, IMAGES)], zoo.deployed(MODEL, "module"), shortened(name)
     box(images[:64])  # warm up
-    start, plain = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, [plain_seconds(box, images, BATCH)]
+    start, plain = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        [plain_seconds(box, images, BATCH)],
+    )
     events: list[tuple[float, object]] = []
     began = time.perf_counter()
-    run = adapt(images, box, method, listener=lambda event: events.append((time.perf_counter(), event)))
+    run = adapt(
+        images, box, method, listener=lambda event: events.append((time.perf_counter(), event))
+    )
     whole = time.perf_counter() - began
     plain.append(plain_seconds(box, images, BATCH))
     batch = float(np.mean(plain))
@@ -77,7 +82,7 @@ def child(name: str) -> None:
         "step_in_batches": median and median / batch,  # plain queries for one batch of images
         "step_in_its_queries": median / (batch * asked / BATCH) if median and asked else None,
         "run_in_batches": whole / batch,
-        "queries_an_image": run.queries_an_image,
+        "queries_per_image": run.queries_per_image,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "before_mb": start / 1024,
         "card": protocol_card(method, plan_run(method, IMAGES), source, box, None, 0),
@@ -86,7 +91,9 @@ def child(name: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("results/methods.json"))
     parser.add_argument("--only", help="methods, separated by commas")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -94,8 +101,10 @@ def main() -> None:
     if options.child:
         child(options.child)
         return
-    names = options.only.split(",") if options.only else list(methods())
-    print("| method | needs | queries a step | step / a plain batch | step / its own queries | peak memory |")
+    names = options.only.split(",") if options.only else list(all_methods())
+    print(
+        "| method | needs | queries a step | step / a plain batch | step / its own queries | peak memory |"
+    )
     print("|---|---|---|---|---|---|")
     rows = []
     for name in names:
@@ -105,11 +114,19 @@ def main() -> None:
             raise SystemExit(f"{name} failed:\n{finished.stderr}")
         row = json.loads(finished.stdout.splitlines()[-1])
         rows.append(row)
-        told = [f"{row[fact]:.2f}" if row[fact] else "-" for fact in ("step_in_batches", "step_in_its_queries")]
+        told = [
+            f"{row[fact]:.2f}" if row[fact] else "-"
+            for fact in ("step_in_batches", "step_in_its_queries")
+        ]
         asked = f"{row['queries_a_step']:,.0f}" if row["steps"] else "-"
-        print(f"| {name} | {row['needs']} | {asked} | {' | '.join(told)} | {row['peak_mb']:.0f} MB |", flush=True)
+        print(
+            f"| {name} | {row['needs']} | {asked} | {' | '.join(told)} | {row['peak_mb']:.0f} MB |",
+            flush=True,
+        )
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps({"images": IMAGES, "batch": BATCH, "rows": rows}, indent=1) + "\n")
+    options.out.write_text(
+        json.dumps({"images": IMAGES, "batch": BATCH, "rows": rows}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -23,12 +22,24 @@ from soda_tta.adaptors import Bank
 from soda_tta.adaptors.parts import moves
 from soda_tta.data import Corrupted, load_dataset
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.objectives import cross_entropy, entropy, mutual_information, shared_information_of_each
-from soda_tta.reliable import Reliable
-from soda_tta.verdict import moved
+from soda_tta.judging.verdict import moved
+from soda_tta.objectives.equations import (
+    cross_entropy,
+    entropy,
+    mutual_information,
+    shared_information_of_each,
+)
+from soda_tta.objectives.reliable import Reliable
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
-SIX = ("shot_noise", "motion_blur", "frost", "contrast", "jpeg_compression", "brightness")  # chosen on
+SIX = (
+    "shot_noise",
+    "motion_blur",
+    "frost",
+    "contrast",
+    "jpeg_compression",
+    "brightness",
+)  # chosen on
 CANDIDATES, IMAGES, SEED = 24, 250, 0
 OUT = Path(__file__).parents[1] / "results" / "objectives.json"
 SETS = {  # data, model, corruptions, images
@@ -51,18 +62,26 @@ def objectives(answers: Array, second: Array, first_look: Array) -> dict[str, fl
         - cross_entropy(answers[reliable], labels[reliable]),
         # the mean answer may differ between classes, but not more than it did in the first look
         "mutual information, own prior": float(
-            -(average * np.log(average / prior * prior.sum() + 1e-5)).sum() - entropy(answers).mean()
+            -(average * np.log(average / prior * prior.sum() + 1e-5)).sum()
+            - entropy(answers).mean()
         ),
-        "confidence of the reliable": float(answers[reliable].max(axis=1).mean()) if reliable.any() else 0.0,
+        "confidence of the reliable": float(answers[reliable].max(axis=1).mean())
+        if reliable.any()
+        else 0.0,
         "agreement of two looks": float((answers.argmax(axis=1) == second.argmax(axis=1)).mean()),
-        "shared information of two looks": float(shared_information_of_each(answers, second).mean()),
+        "shared information of two looks": float(
+            shared_information_of_each(answers, second).mean()
+        ),
     }
 
 
 def candidates() -> Array:
     """The image as it is, then random sums of one to three moves."""
     generator, steps = np.random.default_rng(SEED), moves()
-    chosen = [generator.choice(len(steps), generator.integers(1, 4), replace=False) for _ in range(CANDIDATES - 1)]
+    chosen = [
+        generator.choice(len(steps), generator.integers(1, 4), replace=False)
+        for _ in range(CANDIDATES - 1)
+    ]
     return np.array([np.zeros(steps.shape[1]), *(steps[each].sum(axis=0) for each in chosen)])
 
 
@@ -80,7 +99,9 @@ def study(data: str, model: str, corruption: str, images: int) -> dict[str, floa
         answers, second = box(adapted), box(moved(adapted))
         rows.append(objectives(answers, second, first_look))
         accuracies.append(float((answers.argmax(axis=1) == labels).mean()))
-    correlations = {name: spearmanr([row[name] for row in rows], accuracies).statistic for name in rows[0]}
+    correlations = {
+        name: spearmanr([row[name] for row in rows], accuracies).statistic for name in rows[0]
+    }
     return {name: round(float(np.nan_to_num(value)), 3) for name, value in correlations.items()}
 
 
@@ -117,6 +138,8 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["run", "table"])
     print(run() or "" if parser.parse_args().command == "run" else table())

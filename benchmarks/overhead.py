@@ -18,13 +18,13 @@ import numpy as np
 import psutil
 
 from soda_tta import adapt, zoo
-from soda_tta.adaptation import protocol_card
 from soda_tta.adaptors import NetworkAdaptor
 from soda_tta.data import open_images
 from soda_tta.data.home import data_file
-from soda_tta.events import Step
-from soda_tta.plan import plan_run
-from soda_tta.recipes import find_method
+from soda_tta.engine.adapt import protocol_card
+from soda_tta.engine.events import Step
+from soda_tta.engine.plan import plan_run
+from soda_tta.methods import find_method
 from soda_tta.search import MultiPointSearch
 
 MODEL = "cifar10_resnet20"
@@ -33,7 +33,7 @@ ROUNDS = 5  # plain and SODA in turn; the median ratio is reported
 BARS = {"module": 1.35, "onnx": 1.6}  # the largest ratio we accept, by kind of box
 
 
-class Clock:
+class Stopwatch:
     """Adds up the time spent inside wrapped functions."""
 
     def __init__(self) -> None:
@@ -53,7 +53,14 @@ class Clock:
 def time_of_epoch(images, box, q: int = 5) -> float:
     """Seconds from the end of the first look to the last step of one epoch."""
     times = []
-    adapt(images, box, "soda", epochs=1, q=q, listener=lambda event: times.append((time.perf_counter(), event)))
+    adapt(
+        images,
+        box,
+        "soda",
+        epochs=1,
+        q=q,
+        listener=lambda event: times.append((time.perf_counter(), event)),
+    )
     steps = [index for index, (_, event) in enumerate(times) if isinstance(event, Step)]
     return times[steps[-1]][0] - times[steps[0] - 1][0]
 
@@ -85,7 +92,7 @@ def overhead(kind: str, images) -> dict:
 
 def split(kind: str, images) -> dict:
     """Where an epoch's time goes, as shares of it."""
-    clock, box = Clock(), zoo.deployed(MODEL, kind)
+    clock, box = Stopwatch(), zoo.deployed(MODEL, kind)
     originals = NetworkAdaptor.candidates, MultiPointSearch.ask, MultiPointSearch.tell
     answer = box.answer
     try:
@@ -121,7 +128,8 @@ def growth(images) -> dict:
     return {
         "in_n": line(counts, np.array([time_of_epoch(images[:n], box) for n in counts])),
         "in_candidates": line(
-            [q + 1 for q in directions], np.array([time_of_epoch(images[:1024], box, q) for q in directions])
+            [q + 1 for q in directions],
+            np.array([time_of_epoch(images[:1024], box, q) for q in directions]),
         ),
     }
 
@@ -148,11 +156,22 @@ def memory_child(path: str) -> None:
     start = psutil.Process().memory_info().rss
     run = adapt(path, zoo.deployed(MODEL), "soda", epochs=1, q=1, listener=lambda event: None)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"images": len(run.before), "peak_mb": peak / 1e6, "before_mb": start / 1e6, "bar_mb": 1500}))
+    print(
+        json.dumps(
+            {
+                "images": len(run.before),
+                "peak_mb": peak / 1e6,
+                "before_mb": start / 1e6,
+                "bar_mb": 1500,
+            }
+        )
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, help="write the figures as JSON too")
     parser.add_argument("--memory-child", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -166,17 +185,22 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for row in results["overhead"]:
         shares = " | ".join(
-            f"{row['split'].get(part, 0):.1%}" for part in ("adaptor", "box", "estimator", "bookkeeping")
+            f"{row['split'].get(part, 0):.1%}"
+            for part in ("adaptor", "box", "estimator", "bookkeeping")
         )
         print(f"| {row['box']} | {row['ratio']:.2f} | {row['bar']} | {shares} |", flush=True)
     results["growth"] = growth(images)
     for name, fit in results["growth"].items():
         print(f"growth {name}: {fit['x']} -> {fit['seconds']} s, R^2 = {fit['r2']:.4f}", flush=True)
     results["memory"] = memory()
-    print(f"memory: {results['memory']['images']:,} images, peak {results['memory']['peak_mb']:.0f} MB (bar 1,500)")
+    print(
+        f"memory: {results['memory']['images']:,} images, peak {results['memory']['peak_mb']:.0f} MB (bar 1,500)"
+    )
     recipe = find_method("soda").but(epochs=1)
     source = open_images(images[:IMAGES])
-    results["card"] = protocol_card(recipe, plan_run(recipe, IMAGES), source, zoo.deployed(MODEL), None, 0)
+    results["card"] = protocol_card(
+        recipe, plan_run(recipe, IMAGES), source, zoo.deployed(MODEL), None, 0
+    )
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(results, indent=1) + "\n")

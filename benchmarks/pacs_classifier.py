@@ -19,7 +19,7 @@ from torch import nn
 from soda_tta import Box, load_box
 from soda_tta.data import Dataset, load_dataset
 from soda_tta.data.home import cache_home
-from soda_tta.onnx_files import export_onnx
+from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.zoo.lite import INPUT
 from soda_tta.zoo.pacs import DOMAINS, halves, pacs_classifier
 
@@ -29,20 +29,33 @@ BATCH = 30
 
 def accuracy(box: Box, dataset: Dataset) -> float:
     starts = range(0, len(dataset), BATCH)
-    answers = np.concatenate([box(dataset[slice(start, start + BATCH)]).argmax(axis=1) for start in starts])
+    answers = np.concatenate(
+        [box(dataset[slice(start, start + BATCH)]).argmax(axis=1) for start in starts]
+    )
     return float(100 * (answers == dataset.labels).mean())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--domain", default="photo", choices=DOMAINS, help="where it is trained (default photo)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--domain", default="photo", choices=DOMAINS, help="where it is trained (default photo)"
+    )
     parser.add_argument("--out", type=Path, help="the ONNX file (default: in the cache)")
     options = parser.parse_args()
     out = options.out or cache_home() / f"pacs_{options.domain}_lite0.onnx"
 
     network = nn.Sequential(pacs_classifier(options.domain), nn.Softmax(dim=1))
     facts = {"mean": INPUT.mean, "std": INPUT.std, "pixel_range": INPUT.pixel_range}
-    export_onnx(network, out, example=(2, 3, SIZE, SIZE), check=(3, 3, SIZE, SIZE), output="probabilities", facts=facts)
+    export_onnx(
+        network,
+        out,
+        example=(2, 3, SIZE, SIZE),
+        check=(3, 3, SIZE, SIZE),
+        output="probabilities",
+        facts=facts,
+    )
     print(f"trained on half of {options.domain} -> {out}")
 
     box = load_box(str(out))

@@ -17,7 +17,9 @@ def renewed(page: str, texts: dict[str, str]) -> str:
     """The page with each text in its place."""
     for name, text in texts.items():
         pattern = rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)"
-        page, count = re.subn(pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL)
+        page, count = re.subn(
+            pattern, lambda m, text=text: f"{m[1]}{text}\n{m[2]}", page, flags=re.DOTALL
+        )
         if count != 1:
             raise SystemExit(f"the page has {count} places for {name}; it needs one.")
     return page

@@ -9,22 +9,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from soda_tta.bench.experiments import ORDERED, OWN_PROTOCOL, STARTED, STARTS
-from soda_tta.recipes import methods
-from soda_tta.recipes.recipe import LEARNING_RATES
+from soda_tta.methods import all_methods
+from soda_tta.methods.loop_method import LEARNING_RATES
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: the cells of a method with these numbers (and of this model, if the grid has several)."""
+    """One line of a table: the cells of a method with these settings (and of this model, if the grid has several)."""
 
     name: str
     method: str
-    numbers: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     paper: float | None = None
     model: str | None = None
     images: int | None = None
     order: str | None = None
-    least_loss: bool = False  # of these, one for each corruption: the one with the least loss at the end
+    least_loss: bool = (
+        False  # of these, one for each corruption: the one with the least loss at the end
+    )
     averaged: bool = False  # over everything else that the grid varies
 
 
@@ -47,22 +49,46 @@ class Experiment:
     title: str
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...]
-    paper: str = "CIFAR-10-C"  # what its numbers are of
+    paper: str = "CIFAR-10-C"  # what its settings are of
     full: bool = False  # show the table by corruption, too
     gain: bool = False  # compare what was gained: the rows begin from different accuracies
 
 
-def varied(method: str, name: str, numbers: dict[Any, float | None]) -> tuple[Row, ...]:
+def varied(method: str, name: str, settings: dict[Any, float | None]) -> tuple[Row, ...]:
     """A row a value of one number."""
-    return tuple(Row(f"{method}, {name} {value}", method, {name: value}, paper) for value, paper in numbers.items())
+    return tuple(
+        Row(f"{method}, {name} {value}", method, {name: value}, paper)
+        for value, paper in settings.items()
+    )
 
 
-C10 = {"deployed": 72.39, "dine": 73.86, "beta": 75.71, "da-pgd": 24.63, "da-zoo-input": 68.70, "da-direct": 70.48}
-C10 |= {"da-pl": 72.93, "soda-o": 78.79, "soda": 82.55, "soda-fo": 85.97, "soda-r": 88.39, "ma-so": 86.54}
+C10 = {
+    "deployed": 72.39,
+    "dine": 73.86,
+    "beta": 75.71,
+    "da-pgd": 24.63,
+    "da-zoo-input": 68.70,
+    "da-direct": 70.48,
+}
+C10 |= {
+    "da-pl": 72.93,
+    "soda-o": 78.79,
+    "soda": 82.55,
+    "soda-fo": 85.97,
+    "soda-r": 88.39,
+    "ma-so": 86.54,
+}
 C100 = {"deployed": 41.41, "soda": 52.41, "soda-r": 60.31, "ma-so": 62.02}
-IMAGENET = {"deployed": (8.98, 70.92), "soda": (26.72, 74.72), "soda-r": (40.99, 61.71), "ma-so": (34.85, 69.21)}
+IMAGENET = {
+    "deployed": (8.98, 70.92),
+    "soda": (26.72, 74.72),
+    "soda-r": (40.99, 61.71),
+    "ma-so": (34.85, 69.21),
+}
 LITE, RESNET = "imagenet_efficientnet_lite0", "imagenet_resnet50"
-OURS = tuple(name for name in methods() if name not in C10 and name not in OWN_PROTOCOL)  # what the paper lacks
+OURS = tuple(
+    name for name in all_methods() if name not in C10 and name not in OWN_PROTOCOL
+)  # what the paper lacks
 
 BEGUN = "soda-r, from the images as they are"
 USUAL, SPREAD, LONG, BOTH = (
@@ -75,13 +101,24 @@ PEERS = (
     ("beta", "beta", {"adversarial": 0.0}),
     ("beta with an adversary", "beta", {"adversarial": 0.1}),
 )
-BEGINNINGS = {"a ResNet-20 of CIFAR-100": "cifar100_resnet20", "ImageNet's ResNet-50": "imagenet_resnet50"}
+BEGINNINGS = {
+    "a ResNet-20 of CIFAR-100": "cifar100_resnet20",
+    "ImageNet's ResNet-50": "imagenet_resnet50",
+}
 OTHER_CLASSES, IMAGENETS = (f"{{}}, from {told}" for told in BEGINNINGS)
 # epochs of the second stage; on a desk 6, in the paper's size 30
 STAGES = ((0, "distilled", None), (6, "fine-tuned", 500), (30, "fine-tuned for 30 epochs", 10_000))
 
 # q, epochs and lr: as many queries each
-SPLITS = ((1, 90, 0.03), (1, 90, 0.01), (2, 60, 0.03), (2, 60, 0.01), (5, 30, 0.03), (8, 20, 0.03), (17, 10, 0.03))
+SPLITS = (
+    (1, 90, 0.03),
+    (1, 90, 0.01),
+    (2, 60, 0.03),
+    (2, 60, 0.01),
+    (5, 30, 0.03),
+    (8, 20, 0.03),
+    (17, 10, 0.03),
+)
 FIVE_DIRECTIONS, TWO = "q 5, 30 epochs, lr 0.03", "q 2, 60 epochs, lr {}"
 SELECTION = {"tau": (0.1, 0.5, 0.9), "rho": (0.1, 0.5, 0.9), "alpha": (1e-4, 1e-3, 1e-2)}
 OTHERS = "{} {:g}, mean of the others"
@@ -112,15 +149,29 @@ EXPERIMENTS = (
             Claim("true gradients beat estimated ones", "soda-fo", "soda"),
             Claim("the deeper network with Adam beats SODA-FO", "soda-r", "soda-fo"),
             Claim("SODA-R beats adapting the model", "soda-r", "ma-so"),
-            Claim("from the images as they are the deeper network beats SODA-FO", BEGUN, "soda-fo", ours=True),
-            Claim("from the images as they are SODA-R beats adapting the model", BEGUN, "ma-so", ours=True),
+            Claim(
+                "from the images as they are the deeper network beats SODA-FO",
+                BEGUN,
+                "soda-fo",
+                ours=True,
+            ),
+            Claim(
+                "from the images as they are SODA-R beats adapting the model",
+                BEGUN,
+                "ma-so",
+                ours=True,
+            ),
         ),
         full=True,
     ),
     Experiment(
         "cifar100",
         "CIFAR-100-C",
-        (*(Row(name, name, paper=paper) for name, paper in C100.items()), Row("bn", "bn"), Row("tent", "tent")),
+        (
+            *(Row(name, name, paper=paper) for name, paper in C100.items()),
+            Row("bn", "bn"),
+            Row("tent", "tent"),
+        ),
         (
             Claim("SODA improves the deployed model", "soda", "deployed"),
             Claim("SODA-R beats SODA", "soda-r", "soda"),
@@ -145,7 +196,12 @@ EXPERIMENTS = (
             Claim("SODA improves the deployed model", "soda, Lite0", "deployed, Lite0"),
             Claim("SODA-R beats SODA on these two", "soda-r, Lite0", "soda, Lite0"),
             Claim("adapting the model improves it on these two", "ma-so, Lite0", "deployed, Lite0"),
-            Claim("from the images as they are it does better", f"{BEGUN}, Lite0", "soda-r, Lite0", ours=True),
+            Claim(
+                "from the images as they are it does better",
+                f"{BEGUN}, Lite0",
+                "soda-r, Lite0",
+                ours=True,
+            ),
             Claim("and beats SODA", f"{BEGUN}, Lite0", "soda, Lite0", ours=True),
         ),
         paper="ImageNet-C, these two",
@@ -155,7 +211,11 @@ EXPERIMENTS = (
         "The paper's own budget: 150 epochs, 900 queries an image, 1,000 images",
         (
             Row("soda, the paper's lr", "soda", {"lr": None}),
-            Row("soda, the rate of those run with the least loss at the end", "soda", least_loss=True),
+            Row(
+                "soda, the rate of those run with the least loss at the end",
+                "soda",
+                least_loss=True,
+            ),
         ),
         (
             Claim(
@@ -172,7 +232,11 @@ EXPERIMENTS = (
         "Ours: every rate that lr=auto chooses from",
         (
             *varied("soda", "lr", dict.fromkeys(("auto", *EVERY_RATE))),
-            *(row for name in ("soda-fo", "soda-o", "da-zoo-input") for row in varied(name, "lr", EVERY_RATE)),
+            *(
+                row
+                for name in ("soda-fo", "soda-o", "da-zoo-input")
+                for row in varied(name, "lr", EVERY_RATE)
+            ),
         ),
         (Claim("the chosen rate is as good as any", "soda, lr auto", "soda, lr 0.03", alike=True),),
         paper=NO_SUCH,
@@ -184,7 +248,14 @@ EXPERIMENTS = (
             *varied("soda-r", "lr", dict.fromkeys((0.01, 0.003, 0.001, 0.0003))),
             *varied("ma-so", "lr", dict.fromkeys((0.01, 0.001))),
         ),
-        (Claim("ten times the rate does ma-so no good", "ma-so, lr 0.01", "ma-so, lr 0.001", alike=True),),
+        (
+            Claim(
+                "ten times the rate does ma-so no good",
+                "ma-so, lr 0.01",
+                "ma-so, lr 0.001",
+                alike=True,
+            ),
+        ),
         paper=NO_SUCH,
     ),
     Experiment(
@@ -209,7 +280,9 @@ EXPERIMENTS = (
             Row("soda-fo", "soda-fo", paper=85.97),
         ),
         (
-            Claim("two directions are nearly as good as five", "soda, q 5", "soda, q 2", alike=True),
+            Claim(
+                "two directions are nearly as good as five", "soda, q 5", "soda, q 2", alike=True
+            ),
             Claim("twenty bring nothing over five", "soda, q 20", "soda, q 5", alike=True),
             Claim("the true gradient is better than any of them", "soda-fo", "soda, q 20"),
         ),
@@ -229,7 +302,11 @@ EXPERIMENTS = (
     Experiment(
         "blocks-start",
         "Ours: residual blocks from the images as they are",
-        tuple(row for name in ("soda", "soda-r") for row in varied(name, "blocks", dict.fromkeys((0, 1, 2, 3)))),
+        tuple(
+            row
+            for name in ("soda", "soda-r")
+            for row in varied(name, "blocks", dict.fromkeys((0, 1, 2, 3)))
+        ),
         (
             Claim("blocks harm SODA from there, too", "soda, blocks 0", "soda, blocks 2"),
             Claim("blocks help SODA-R from there", "soda-r, blocks 2", "soda-r, blocks 0"),
@@ -244,17 +321,35 @@ EXPERIMENTS = (
             for q, epochs, lr in SPLITS
         ),
         (
-            Claim("at the rate of five directions two in twice the steps are worse", FIVE_DIRECTIONS, TWO.format(0.03)),
-            Claim("at a smaller rate they are as good", TWO.format(0.01), FIVE_DIRECTIONS, alike=True),
-            Claim("and so is one in three times the steps", "q 1, 90 epochs, lr 0.01", FIVE_DIRECTIONS, alike=True),
-            Claim("many directions in few steps are worse", FIVE_DIRECTIONS, "q 17, 10 epochs, lr 0.03"),
+            Claim(
+                "at the rate of five directions two in twice the steps are worse",
+                FIVE_DIRECTIONS,
+                TWO.format(0.03),
+            ),
+            Claim(
+                "at a smaller rate they are as good", TWO.format(0.01), FIVE_DIRECTIONS, alike=True
+            ),
+            Claim(
+                "and so is one in three times the steps",
+                "q 1, 90 epochs, lr 0.01",
+                FIVE_DIRECTIONS,
+                alike=True,
+            ),
+            Claim(
+                "many directions in few steps are worse",
+                FIVE_DIRECTIONS,
+                "q 17, 10 epochs, lr 0.03",
+            ),
         ),
         paper=NO_SUCH,
     ),
     Experiment(
         "points",
         "Number of test images: points gained (the paper prints a figure)",
-        tuple(Row(f"{count:,} images", "soda", images=count) for count in (50, 100, 500, 1000, 5000, 10_000)),
+        tuple(
+            Row(f"{count:,} images", "soda", images=count)
+            for count in (50, 100, 500, 1000, 5000, 10_000)
+        ),
         (
             Claim("more images are better", "1,000 images", "100 images"),
             Claim("and 500 better than 50", "500 images", "50 images"),
@@ -264,7 +359,9 @@ EXPERIMENTS = (
     Experiment(
         "online-epochs",
         "SODA-O: epochs a batch of 256",
-        varied("soda-o", "epochs", {5: 75.22, 10: 77.03, 30: 79.63, 50: 80.38, 100: 81.33, 150: 81.71}),
+        varied(
+            "soda-o", "epochs", {5: 75.22, 10: 77.03, 30: 79.63, 50: 80.38, 100: 81.33, 150: 81.71}
+        ),
         (
             Claim("30 epochs beat 5", "soda-o, epochs 30", "soda-o, epochs 5"),
             Claim("50 beat 10", "soda-o, epochs 50", "soda-o, epochs 10"),
@@ -275,15 +372,36 @@ EXPERIMENTS = (
         "SODA-O: images a batch, 10 epochs",
         (
             *(
-                Row(f"soda-o, arrival {size}", "soda-o", {"arrival": size, "lr": (None, 0.03)}, paper)
+                Row(
+                    f"soda-o, arrival {size}",
+                    "soda-o",
+                    {"arrival": size, "lr": (None, 0.03)},
+                    paper,
+                )
                 for size, paper in {32: 78.01, 64: 78.66, 128: 78.79, 256: 77.03}.items()
             ),
             Row("soda-o, arrival 32, lr 0.01", "soda-o", {"arrival": 32, "lr": 0.01}),
         ),
         (
-            Claim("it hardly depends on the batch", "soda-o, arrival 128", "soda-o, arrival 32", alike=True),
-            Claim("a smaller rate mends the smallest", "soda-o, arrival 32, lr 0.01", "soda-o, arrival 32", ours=True),
-            Claim("and then they are alike", "soda-o, arrival 128", "soda-o, arrival 32, lr 0.01", True, ours=True),
+            Claim(
+                "it hardly depends on the batch",
+                "soda-o, arrival 128",
+                "soda-o, arrival 32",
+                alike=True,
+            ),
+            Claim(
+                "a smaller rate mends the smallest",
+                "soda-o, arrival 32, lr 0.01",
+                "soda-o, arrival 32",
+                ours=True,
+            ),
+            Claim(
+                "and then they are alike",
+                "soda-o, arrival 128",
+                "soda-o, arrival 32, lr 0.01",
+                True,
+                ours=True,
+            ),
         ),
     ),
     Experiment(
@@ -296,14 +414,25 @@ EXPERIMENTS = (
                 for size, paper in {500: 78.78, 1000: 78.79, 2000: 78.22, 3000: 77.73}.items()
             ),
         ),
-        (Claim("it hardly depends on the queue", "soda-o, queue 100", "soda-o, queue 300", alike=True),),
+        (
+            Claim(
+                "it hardly depends on the queue",
+                "soda-o, queue 100",
+                "soda-o, queue 300",
+                alike=True,
+            ),
+        ),
     ),
     Experiment(
         "selection",
         "tau x rho x alpha",
         (
             *(
-                Row(f"tau {tau}, rho {rho}, alpha {alpha:g}", "soda", {"tau": tau, "rho": rho, "alpha": alpha})
+                Row(
+                    f"tau {tau}, rho {rho}, alpha {alpha:g}",
+                    "soda",
+                    {"tau": tau, "rho": rho, "alpha": alpha},
+                )
                 for alpha in (1e-4, 1e-3, 1e-2)
                 for tau in (0.1, 0.5, 0.9)
                 for rho in (0.1, 0.5, 0.9)
@@ -313,14 +442,26 @@ EXPERIMENTS = (
                 for name, values in SELECTION.items()
                 for value in values
             ),
-            *(Row(CORNER.format(v, v), "soda", {"tau": v, "rho": v}, averaged=True) for v in (0.1, 0.9)),
+            *(
+                Row(CORNER.format(v, v), "soda", {"tau": v, "rho": v}, averaged=True)
+                for v in (0.1, 0.9)
+            ),
         ),
         (
             *(
-                Claim(f"it hardly depends on {name}", OTHERS.format(name, low), OTHERS.format(name, high), alike=True)
+                Claim(
+                    f"it hardly depends on {name}",
+                    OTHERS.format(name, low),
+                    OTHERS.format(name, high),
+                    alike=True,
+                )
                 for name, (low, _, high) in SELECTION.items()
             ),
-            Claim("small tau and rho are a little better", CORNER.format(0.1, 0.1), CORNER.format(0.9, 0.9)),
+            Claim(
+                "small tau and rho are a little better",
+                CORNER.format(0.1, 0.1),
+                CORNER.format(0.9, 0.9),
+            ),
         ),
         paper="a heat map",
     ),
@@ -328,16 +469,37 @@ EXPERIMENTS = (
         "deeper",
         "Ours: does the deeper network of SODA-R want more images, or more steps?",
         tuple(
-            Row(f"{name}, {images:,} images, {epochs} epochs", name, {"epochs": epochs}, images=images)
+            Row(
+                f"{name}, {images:,} images, {epochs} epochs",
+                name,
+                {"epochs": epochs},
+                images=images,
+            )
             for name in ("soda-fo", "soda-r")
             for images, epochs in ((500, 30), (2000, 8), (500, 120), (2000, 30))
         ),
         (
-            Claim("more images in as many steps help SODA-R", SPREAD.format("soda-r"), USUAL.format("soda-r")),
+            Claim(
+                "more images in as many steps help SODA-R",
+                SPREAD.format("soda-r"),
+                USUAL.format("soda-r"),
+            ),
             Claim("more steps help SODA-R", LONG.format("soda-r"), USUAL.format("soda-r")),
-            Claim("for as many steps, more images help SODA-R", BOTH.format("soda-r"), LONG.format("soda-r")),
-            Claim("with more steps SODA-R passes SODA-FO", LONG.format("soda-r"), LONG.format("soda-fo")),
-            Claim("with more of both SODA-R passes SODA-FO", BOTH.format("soda-r"), BOTH.format("soda-fo")),
+            Claim(
+                "for as many steps, more images help SODA-R",
+                BOTH.format("soda-r"),
+                LONG.format("soda-r"),
+            ),
+            Claim(
+                "with more steps SODA-R passes SODA-FO",
+                LONG.format("soda-r"),
+                LONG.format("soda-fo"),
+            ),
+            Claim(
+                "with more of both SODA-R passes SODA-FO",
+                BOTH.format("soda-r"),
+                BOTH.format("soda-fo"),
+            ),
         ),
         paper=NO_SUCH,
     ),
@@ -351,14 +513,21 @@ EXPERIMENTS = (
         ),
         (
             Claim("more of both help SODA-R", BOTH.format("soda-r"), USUAL.format("soda-r")),
-            Claim("with more of both SODA-R passes SODA-FO", BOTH.format("soda-r"), BOTH.format("soda-fo")),
+            Claim(
+                "with more of both SODA-R passes SODA-FO",
+                BOTH.format("soda-r"),
+                BOTH.format("soda-fo"),
+            ),
         ),
         paper=NO_SUCH,
     ),
     Experiment(
         "start",
         "Ours: what a random start costs",
-        (*(row for name in STARTED for row in varied(name, "start", dict.fromkeys(STARTS))), Row("ma-so", "ma-so")),
+        (
+            *(row for name in STARTED for row in varied(name, "start", dict.fromkeys(STARTS))),
+            Row("ma-so", "ma-so"),
+        ),
         (
             *(
                 Claim(
@@ -368,7 +537,11 @@ EXPERIMENTS = (
                 )
                 for name in STARTED
             ),
-            Claim("from there true gradients beat estimated ones", "soda-fo, start 0.0", "soda, start 0.0"),
+            Claim(
+                "from there true gradients beat estimated ones",
+                "soda-fo, start 0.0",
+                "soda, start 0.0",
+            ),
             Claim("from there SODA-R beats SODA-FO", "soda-r, start 0.0", "soda-fo, start 0.0"),
             Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda, start 0.0"),
             Claim("from there SODA-R beats adapting the model", "soda-r, start 0.0", "ma-so"),
@@ -379,12 +552,24 @@ EXPERIMENTS = (
         "start-cifar100",
         "Ours: the start on CIFAR-100",
         (
-            *(row for name in ("soda", "soda-r") for row in varied(name, "start", dict.fromkeys(STARTS))),
+            *(
+                row
+                for name in ("soda", "soda-r")
+                for row in varied(name, "start", dict.fromkeys(STARTS))
+            ),
             Row("ma-so", "ma-so"),
         ),
         (
-            Claim("SODA wants to begin with the images as they are", "soda, start 0.0", "soda, start 1.0"),
-            Claim("SODA-R wants to begin with the images as they are", "soda-r, start 0.0", "soda-r, start 1.0"),
+            Claim(
+                "SODA wants to begin with the images as they are",
+                "soda, start 0.0",
+                "soda, start 1.0",
+            ),
+            Claim(
+                "SODA-R wants to begin with the images as they are",
+                "soda-r, start 0.0",
+                "soda-r, start 1.0",
+            ),
             Claim("from there SODA-R beats SODA", "soda-r, start 0.0", "soda, start 0.0"),
             Claim("and adapting the model beats SODA-R", "ma-so", "soda-r, start 0.0"),
         ),
@@ -436,8 +621,8 @@ EXPERIMENTS = (
             if epochs or not more.get("adversarial")
         )
         + tuple(
-            Row(f"dine, {told}", "dine", {"target": None, **numbers}, images=images)
-            for told, numbers, images in (
+            Row(f"dine, {told}", "dine", {"target": None, **settings}, images=images)
+            for told, settings, images in (
                 ("five times the epochs", {"finetune_epochs": 30}, 500),
                 ("four times the images", {"finetune_epochs": 6}, 2000),
             )
@@ -451,13 +636,27 @@ EXPERIMENTS = (
         (
             Claim("fine-tuning helps DINE", "dine, fine-tuned", "dine, distilled"),
             Claim("fine-tuning helps BETA", "beta, fine-tuned", "beta, distilled"),
-            Claim("the adversary helps BETA", "beta with an adversary, fine-tuned", "beta, fine-tuned"),
+            Claim(
+                "the adversary helps BETA", "beta with an adversary, fine-tuned", "beta, fine-tuned"
+            ),
             Claim("more epochs help DINE", "dine, five times the epochs", "dine, fine-tuned"),
             Claim("DINE needs a trained network", OTHER_CLASSES.format("dine"), "dine, fine-tuned"),
             Claim("BETA needs a trained network", OTHER_CLASSES.format("beta"), "beta, fine-tuned"),
-            Claim("from there DINE improves the deployed model", OTHER_CLASSES.format("dine"), "deployed"),
-            Claim("from there BETA beats DINE", OTHER_CLASSES.format("beta"), OTHER_CLASSES.format("dine")),
-            Claim("from ImageNet's, as in the paper, DINE improves it", IMAGENETS.format("dine"), "deployed"),
+            Claim(
+                "from there DINE improves the deployed model",
+                OTHER_CLASSES.format("dine"),
+                "deployed",
+            ),
+            Claim(
+                "from there BETA beats DINE",
+                OTHER_CLASSES.format("beta"),
+                OTHER_CLASSES.format("dine"),
+            ),
+            Claim(
+                "from ImageNet's, as in the paper, DINE improves it",
+                IMAGENETS.format("dine"),
+                "deployed",
+            ),
         ),
         paper=NO_SUCH,
     ),
@@ -470,10 +669,19 @@ EXPERIMENTS = (
             for name in ORDERED
         ),
         (
-            Claim("LAME needs labels that are correlated", "lame, class by class", "deployed, class by class"),
+            Claim(
+                "LAME needs labels that are correlated",
+                "lame, class by class",
+                "deployed, class by class",
+            ),
             Claim("and does nothing where they are not", "lame", "deployed", alike=True),
             Claim("batch statistics need classes that are mixed", "bn", "bn, class by class"),
-            Claim("soda-e answers each image for itself", "soda-e, class by class", "soda-e", alike=True),
+            Claim(
+                "soda-e answers each image for itself",
+                "soda-e, class by class",
+                "soda-e",
+                alike=True,
+            ),
         ),
         paper=NO_SUCH,
     ),
@@ -514,7 +722,12 @@ EXPERIMENTS = (
         "Ours: does the cross-entropy term matter?",
         varied("soda", "alpha", {0.0: None, 1e-4: None, 1e-2: None, 1.0: None}),
         (
-            Claim("at the paper's alpha it does nothing", "soda, alpha 0.0001", "soda, alpha 0.0", alike=True),
+            Claim(
+                "at the paper's alpha it does nothing",
+                "soda, alpha 0.0001",
+                "soda, alpha 0.0",
+                alike=True,
+            ),
             Claim("a larger one harms", "soda, alpha 0.0", "soda, alpha 1.0"),
         ),
         paper=NO_SUCH,
@@ -551,7 +764,12 @@ EXPERIMENTS = (
             for name in ("aligned", "misaligned")
         ),
         (
-            Claim("at the paper's alpha it costs nothing", "aligned, alpha 0.0001", "misaligned, alpha 0.0001", True),
+            Claim(
+                "at the paper's alpha it costs nothing",
+                "aligned, alpha 0.0001",
+                "misaligned, alpha 0.0001",
+                True,
+            ),
             Claim("at alpha 1 it does", "aligned, alpha 1", "misaligned, alpha 1"),
         ),
         paper=NO_SUCH,

@@ -20,7 +20,7 @@ import torch
 from pages import markdown
 from soda_tta import zoo
 from soda_tta.box import ModuleBox
-from soda_tta.run import versions
+from soda_tta.engine.run import versions
 
 IMAGES, ROUNDS, SIZES = 64, 3, (1, 2, 4, 8, 16, 32, 64)
 NETWORKS = {"cifar10_resnet20": 32, "imagenet_efficientnet_lite0": 224}  # and their pixels
@@ -42,16 +42,28 @@ def milliseconds(network: str, pixels: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("results/pieces.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     rows = {network: milliseconds(network, pixels) for network, pixels in NETWORKS.items()}
     head = ["", *(f"{size} at a time" for size in SIZES), "as chosen"]
-    body = [[f"{name}, {NETWORKS[name]} px", *(f"{value:.1f}" for value in row.values())] for name, row in rows.items()]
+    body = [
+        [f"{name}, {NETWORKS[name]} px", *(f"{value:.1f}" for value in row.values())]
+        for name, row in rows.items()
+    ]
     print(markdown([head, *body]))
-    card = {"images": IMAGES, "rounds": ROUNDS, "threads": 1, "unit": "ms of processor time an image"}
-    options.out.write_text(json.dumps({"card": {**card, "versions": versions()}, "rows": rows}, indent=1) + "\n")
+    card = {
+        "images": IMAGES,
+        "rounds": ROUNDS,
+        "threads": 1,
+        "unit": "ms of processor time an image",
+    }
+    options.out.write_text(
+        json.dumps({"card": {**card, "versions": versions()}, "rows": rows}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -19,15 +19,25 @@ from soda_tta.adaptors import DEVIATION
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.measurement import accuracy, cell_images
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.recipes.input_space import OwnPerturbations
-from soda_tta.run import versions
+from soda_tta.engine.run import versions
+from soda_tta.methods.input_space import OwnPerturbations
 
-WALKS = ((0.0, 0), (1e-3, 150), (5e-3, 30), (2e-2, 150), (5e-2, 150), (1e-1, 150))  # step in normalised pixels, steps
+WALKS = (
+    (0.0, 0),
+    (1e-3, 150),
+    (5e-3, 30),
+    (2e-2, 150),
+    (5e-2, 150),
+    (1e-1, 150),
+)  # step in normalised pixels, steps
 SEED = 0
 
 
 def walked(images, lr: float, steps: int):
-    moved, chance = OwnPerturbations(images.copy(), step=DEVIATION * lr), np.random.default_rng(SEED)
+    moved, chance = (
+        OwnPerturbations(images.copy(), step=DEVIATION * lr),
+        np.random.default_rng(SEED),
+    )
     everything = np.arange(len(images))
     for _ in range(steps):
         moved.move(everything, chance.integers(0, 2, images.shape, dtype=np.int8) * 2 - 1)
@@ -49,7 +59,9 @@ def measure() -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("results/random_walk.json"))
     options = parser.parse_args()
     card = {

@@ -17,8 +17,8 @@ from typing import Any
 from pages import NOTHING, markdown
 from soda_tta.bench import Cell, Store
 from soda_tta.bench.figure_data import curve
-from soda_tta.plan import RUNGS
-from soda_tta.recipes.recipe import LEARNING_RATES
+from soda_tta.engine.plan import RUNGS
+from soda_tta.methods.loop_method import LEARNING_RATES
 
 STORE = Path(__file__).parents[1] / "results" / "rates"
 Schedule = tuple[tuple[float, int], ...]  # share of the epochs, rates that go on
@@ -79,8 +79,8 @@ def ends(store: Store, data: str = "cifar10") -> dict[str, dict[float, float]]:
     """For each method the mean loss at the end of its runs, by rate; only of rates run on every corruption."""
     found: dict[str, dict[float, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for cell, result in store:
-        if isinstance(cell.numbers.get("lr"), float) and (cell.data, cell.seed) == (data, 0):
-            found[cell.method][cell.numbers["lr"]][cell.corruption] = end_of(cell, result)
+        if isinstance(cell.settings.get("lr"), float) and (cell.data, cell.seed) == (data, 0):
+            found[cell.method][cell.settings["lr"]][cell.corruption] = end_of(cell, result)
     most = max((len(where) for rates in found.values() for where in rates.values()), default=0)
     return {
         method: {rate: mean(where.values()) for rate, where in rates.items() if len(where) == most}
@@ -94,9 +94,16 @@ def ends_text(store: Store, data: str = "cifar10") -> str:
         return NOTHING
     lines = [["lr", *found]]
     for rate in sorted({rate for rates in found.values() for rate in rates}, reverse=True):
-        least = {method: rate == min(rates, key=lambda each: rates[each]) for method, rates in found.items() if rates}
+        least = {
+            method: rate == min(rates, key=lambda each: rates[each])
+            for method, rates in found.items()
+            if rates
+        }
         shown = [f"{rates[rate]:.3f}" if rate in rates else "" for rates in found.values()]
-        bold = [f"**{text}**" if least.get(method) else text for method, text in zip(found, shown, strict=True)]
+        bold = [
+            f"**{text}**" if least.get(method) else text
+            for method, text in zip(found, shown, strict=True)
+        ]
         lines.append([f"{rate:g}", *bold])
     return markdown(lines)
 
@@ -104,14 +111,26 @@ def ends_text(store: Store, data: str = "cifar10") -> str:
 def schedules_text(store: Store) -> str:
     runs: dict[tuple[str, str], dict[float, Losses]] = defaultdict(dict)
     for cell, result in store:
-        rate = cell.numbers.get("lr")
+        rate = cell.settings.get("lr")
         raced = cell.method in ("soda", "soda-fo")  # the others have no lr=auto
-        if raced and result.get("losses") and rate in LEARNING_RATES and (cell.data, cell.seed) == ("cifar10", 0):
+        if (
+            raced
+            and result.get("losses")
+            and rate in LEARNING_RATES
+            and (cell.data, cell.seed) == ("cifar10", 0)
+        ):
             runs[cell.method, cell.corruption][rate] = result["losses"]
     runs = {name: found for name, found in runs.items() if set(found) == set(LEARNING_RATES)}
     if not runs:
         return NOTHING
-    lines = [["", *(f"{method}, {where.replace('_', ' ')}" for method, where in runs), "loss above the least", "runs"]]
+    lines = [
+        [
+            "",
+            *(f"{method}, {where.replace('_', ' ')}" for method, where in runs),
+            "loss above the least",
+            "runs",
+        ]
+    ]
     ends = [{rate: final_loss(losses) for rate, losses in found.items()} for found in runs.values()]
     for name, schedule in SCHEDULES.items():
         rates = [taken(found, schedule) for found in runs.values()]

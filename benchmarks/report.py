@@ -37,26 +37,46 @@ print(json.dumps({**facts, "headline": made.facts["headline"]}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path, help="keep the page here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        noisy = load_dataset("cifar10", corruption="gaussian_noise", severity=3).subset(slice(0, IMAGES))
+        noisy = load_dataset("cifar10", corruption="gaussian_noise", severity=3).subset(
+            slice(0, IMAGES)
+        )
         np.save(place / "images.npy", noisy.pixels())
         np.save(place / "labels.npy", noisy.labels)
-        adapt(place / "images.npy", zoo.deployed("cifar10_resnet20"), "soda", BUDGET, out=place / "run", q=1, lr=0.05)
+        adapt(
+            place / "images.npy",
+            zoo.deployed("cifar10_resnet20"),
+            "soda",
+            BUDGET,
+            out=place / "run",
+            q=1,
+            lr=0.05,
+        )
         page = options.page or place / "page.html"
-        words = [str(path) for path in (place / "run", place / "images.npy", place / "labels.npy", page)]
-        done = subprocess.run([sys.executable, "-c", MEASURED, *words], capture_output=True, text=True, check=True)
+        words = [
+            str(path) for path in (place / "run", place / "images.npy", place / "labels.npy", page)
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, *words], capture_output=True, text=True, check=True
+        )
         found = json.loads(done.stdout)
     for name, bar in BARS.items():
-        print(f"{name:<16} {found[name]:8.2f}   bar {bar:g}   {'kept' if found[name] < bar else 'MISSED'}")
+        print(
+            f"{name:<16} {found[name]:8.2f}   bar {bar:g}   {'kept' if found[name] < bar else 'MISSED'}"
+        )
     print(*found["headline"], sep="\n")
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({"images": IMAGES, **found, "bars": BARS}, indent=2) + "\n")
+        options.out.write_text(
+            json.dumps({"images": IMAGES, **found, "bars": BARS}, indent=2) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Renders what the stores under results/ hold into docs/reproduction.md, beside the paper's numbers.
+"""Renders what the stores under results/ hold into docs/reproduction.md, beside the paper's settings.
 
     python benchmarks/reproduction.py            # renews the page and its figures
     python benchmarks/reproduction.py --check    # fails if the page is not what the stores give
@@ -55,10 +55,13 @@ Entry = tuple[Cell, dict[str, Any]]
 
 
 def belongs(cell: Cell, row: Row) -> bool:
-    wanted = {name: value if isinstance(value, tuple) else (value,) for name, value in row.numbers.items()}
+    wanted = {
+        name: value if isinstance(value, tuple) else (value,)
+        for name, value in row.settings.items()
+    }
     return (
         cell.method == row.method
-        and all(cell.numbers.get(name) in values for name, values in wanted.items())
+        and all(cell.settings.get(name) in values for name, values in wanted.items())
         and row.model in (None, cell.model)
         and row.images in (None, cell.images)
         and row.order in (None, cell.order)
@@ -72,11 +75,18 @@ def place(cell: Cell) -> str:
 
 def experiment_text(experiment: Experiment, store: Store) -> str:
     entries = list(store)
-    if any(cell.data == "cifar10" for cell, _ in entries):  # ablations in the paper's size have CIFAR-100, too
+    if any(
+        cell.data == "cifar10" for cell, _ in entries
+    ):  # ablations in the paper's size have CIFAR-100, too
         entries = [(cell, result) for cell, result in entries if cell.data == "cifar10"]
     if experiment.gain:
-        entries = [(cell, {**result, "after": result["after"] - result["before"]}) for cell, result in entries]
-    rows = {row.name: [entry for entry in entries if belongs(entry[0], row)] for row in experiment.rows}
+        entries = [
+            (cell, {**result, "after": result["after"] - result["before"]})
+            for cell, result in entries
+        ]
+    rows = {
+        row.name: [entry for entry in entries if belongs(entry[0], row)] for row in experiment.rows
+    }
     rows |= {row.name: least_loss(rows[row.name]) for row in experiment.rows if row.least_loss}
     rows = {name: found for name, found in rows.items() if found}
     refuse_mixtures(rows, [row.name for row in experiment.rows if row.averaged])
@@ -87,7 +97,11 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     waiting = {name: found for name, found in rows.items() if 2 * reached[name] < len(everywhere)}
     rows = {name: found for name, found in rows.items() if name not in waiting}
     entries = [entry for entry in entries if not any(entry in found for found in waiting.values())]
-    shared = [p for p in places(entries) if all(p in {place(cell) for cell, _ in found} for found in rows.values())]
+    shared = [
+        p
+        for p in places(entries)
+        if all(p in {place(cell) for cell, _ in found} for found in rows.values())
+    ]
     means = {name: mean_over(found, shared) for name, found in rows.items()} if shared else {}
     paper = {row.name: row.paper for row in experiment.rows}
     few = [] if len(shared) > 5 else shared
@@ -97,7 +111,12 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
     lines = [[*head, f"paper ({experiment.paper})"] if with_paper else head]
     counts = sorted({cell.images for cell, _ in entries})
     shown = any(name.split(",")[0] == "deployed" for name in rows)
-    if not shown and not experiment.gain and len({cell.model for cell, _ in entries}) == 1 and shared:
+    if (
+        not shown
+        and not experiment.gain
+        and len({cell.model for cell, _ in entries}) == 1
+        and shared
+    ):
         for count in counts:
             of = [entry for entry in entries if entry[0].images == count]
             start = [number(before(of, [name])) for name in few]
@@ -106,8 +125,11 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
             lines[-1] += [""] if with_paper else []
     for name, found in rows.items():
         own = [*(mean_over(found, [p]) for p in few), *(means.get(name) for _ in summary)]
-        own = [f"{value:+.1f}" if experiment.gain and value is not None else number(value) for value in own]
-        paid = f"{mean(result['queries_an_image'] for _, result in found):,.0f}"
+        own = [
+            f"{value:+.1f}" if experiment.gain and value is not None else number(value)
+            for value in own
+        ]
+        paid = f"{mean(result['queries_per_image'] for _, result in found):,.0f}"
         lines.append([name, *own, paid, *([number(paper[name], 2)] if with_paper else [])])
     told = [verdict(claim, rows, means, shared, experiment.gain) for claim in experiment.claims]
     parts = [markdown(lines), "\n".join(told), protocol(rows)]
@@ -115,10 +137,19 @@ def experiment_text(experiment: Experiment, store: Store) -> str:
         left_out = ", ".join(f"{name} ({reached[name]} of {len(everywhere)})" for name in waiting)
         parts.append(f"Under way, and left out until half is there: {left_out}.")
     if experiment.full:
-        order = {name: number for number, name in enumerate(rows)}  # not that in which cells happened to be run
-        rank = [next((order[name] for name, found in rows.items() if entry in found), len(order)) for entry in entries]
+        order = {
+            name: number for number, name in enumerate(rows)
+        }  # not that in which cells happened to be run
+        rank = [
+            next((order[name] for name, found in rows.items() if entry in found), len(order))
+            for entry in entries
+        ]
         entries = [entries[number] for number in np.argsort(rank, kind="stable")]
-        entries = [entry for entry in entries if 2 * len(places(alike(entry[0], entries))) >= len(everywhere)]
+        entries = [
+            entry
+            for entry in entries
+            if 2 * len(places(alike(entry[0], entries))) >= len(everywhere)
+        ]
         table = render(make_table(entries)).split("\n\nProtocol")[0]
         parts.append(f"<details><summary>By corruption</summary>\n\n{table}\n\n</details>")
     return "\n\n".join(part for part in parts if part)
@@ -128,14 +159,25 @@ def summary_text(found: dict[str, str]) -> str:
     """Of what the paper says: how much comes out, and all that does not."""
     told: dict[str, list[list[str]]] = {"yes": [], "no": [], "undecided": []}
     for experiment in EXPERIMENTS:
-        of_the_paper = [] if experiment.paper == NO_SUCH else [claim for claim in experiment.claims if not claim.ours]
+        of_the_paper = (
+            []
+            if experiment.paper == NO_SUCH
+            else [claim for claim in experiment.claims if not claim.ours]
+        )
         for claim in of_the_paper:
             start = f"- {claim.sentence}: "
-            seen = next((line for line in found[experiment.grid].splitlines() if line.startswith(start)), "")
-            verdict, numbers = seen.removeprefix(start).rpartition(" (")[::2]
+            seen = next(
+                (line for line in found[experiment.grid].splitlines() if line.startswith(start)), ""
+            )
+            verdict, settings = seen.removeprefix(start).rpartition(" (")[::2]
             kind = next((kind for words, kind in KINDS.items() if words in verdict), None)
             if kind:
-                row = [f"[{experiment.title}](#{anchor(experiment.title)})", claim.sentence, numbers.rstrip(".)"), kind]
+                row = [
+                    f"[{experiment.title}](#{anchor(experiment.title)})",
+                    claim.sentence,
+                    settings.rstrip(".)"),
+                    kind,
+                ]
                 told[kind].append(row)
     if not any(told.values()):
         return NOTHING
@@ -165,7 +207,11 @@ def places(entries: list[Entry]) -> list[str]:
 
 def alike(cell: Cell, entries: list[Entry]) -> list[Entry]:
     """The entries of the same column."""
-    return [entry for entry in entries if (entry[0].method, entry[0].numbers) == (cell.method, cell.numbers)]
+    return [
+        entry
+        for entry in entries
+        if (entry[0].method, entry[0].settings) == (cell.method, cell.settings)
+    ]
 
 
 def mean_over(found: list[Entry], where: list[str]) -> float:
@@ -174,33 +220,55 @@ def mean_over(found: list[Entry], where: list[str]) -> float:
 
 def before(entries: list[Entry], where: list[str]) -> float:
     """Of the model as it is."""
-    return mean(mean(result["before"] for cell, result in entries if place(cell) == p) for p in where)
+    return mean(
+        mean(result["before"] for cell, result in entries if place(cell) == p) for p in where
+    )
 
 
 def number(value: float | None, digits: int = 1) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def verdict(claim: Claim, rows: dict[str, list[Entry]], means: dict[str, float], where: list[str], gain: bool) -> str:
+def verdict(
+    claim: Claim,
+    rows: dict[str, list[Entry]],
+    means: dict[str, float],
+    where: list[str],
+    gain: bool,
+) -> str:
     if claim.first not in means or claim.second not in means:
         return f"- {claim.sentence}: not measured yet."
     first, second = means[claim.first], means[claim.second]
     sign = "+" if gain else ""
-    numbers = f"{claim.first} {first:{sign}.1f}, {claim.second} {second:{sign}.1f}"
-    both = [[entry for entry in rows[name] if place(entry[0]) in where] for name in (claim.first, claim.second)]
-    if len(both[0]) != len(both[1]):  # of a grid under way: they differ in more than the claim is about
+    settings = f"{claim.first} {first:{sign}.1f}, {claim.second} {second:{sign}.1f}"
+    both = [
+        [entry for entry in rows[name] if place(entry[0]) in where]
+        for name in (claim.first, claim.second)
+    ]
+    if len(both[0]) != len(
+        both[1]
+    ):  # of a grid under way: they differ in more than the claim is about
         return f"- {claim.sentence}: not measured yet."
-    difference, least = (None if gain else paired(*both)) or (first - second, unpaired_margin(*both))
+    difference, least = (None if gain else paired(*both)) or (
+        first - second,
+        unpaired_margin(*both),
+    )
     close = abs(difference) < least
     if claim.alike:
         possible = abs(difference) + least  # what 19 of 20 such measurements would not rule out
-        seen = "differs" if not close else f"no difference above {possible:.1f} points" if possible <= SAME else ""
+        seen = (
+            "differs"
+            if not close
+            else f"no difference above {possible:.1f} points"
+            if possible <= SAME
+            else ""
+        )
         if seen:
-            return f"- {claim.sentence}: **{seen}** ({numbers})."
-        return f"- {claim.sentence}: **undecided**, a difference of {possible:.1f} points is possible ({numbers})."
+            return f"- {claim.sentence}: **{seen}** ({settings})."
+        return f"- {claim.sentence}: **undecided**, a difference of {possible:.1f} points is possible ({settings})."
     if close:
-        return f"- {claim.sentence}: **undecided**, the difference is below {least:.1f} points ({numbers})."
-    return f"- {claim.sentence}: **{'comes out' if difference > 0 else 'does not come out'}** ({numbers})."
+        return f"- {claim.sentence}: **undecided**, the difference is below {least:.1f} points ({settings})."
+    return f"- {claim.sentence}: **{'comes out' if difference > 0 else 'does not come out'}** ({settings})."
 
 
 def unpaired_margin(first: list[Entry], second: list[Entry]) -> float:
@@ -292,9 +360,15 @@ def curves_text(store: Store) -> str:
     lines = [["", "before", "at the end", "best on the way", "half of the gain after", "epochs"]]
     for name, points in convergence(store)["series"].items():
         start, end = points[0]["accuracy"], points[-1]["accuracy"]
-        half = next((p["epoch"] for p in points if p["accuracy"] >= (start + end) / 2), 0) if end > start else 0
+        half = (
+            next((p["epoch"] for p in points if p["accuracy"] >= (start + end) / 2), 0)
+            if end > start
+            else 0
+        )
         told = f"epoch {half}" if end > start else "no gain"
-        lines.append([name, *(number(v) for v in (start, end, max(p["accuracy"] for p in points))), told])
+        lines.append(
+            [name, *(number(v) for v in (start, end, max(p["accuracy"] for p in points))), told]
+        )
         lines[-1].append(str(points[-1]["epoch"]))
     return markdown(lines)
 
@@ -303,12 +377,27 @@ def gradient_text(path: Path) -> str:
     if not path.exists():
         return NOTHING
     facts = json.loads(path.read_text())
-    head = ["corruption", "adaptor", "objective", "gradient", "error, q = 5", "error / gradient", "the same, q = 50"]
+    head = [
+        "corruption",
+        "adaptor",
+        "objective",
+        "gradient",
+        "error, q = 5",
+        "error / gradient",
+        "the same, q = 50",
+    ]
     lines = [[*head, "cosine of the gradient", "of an estimate, q = 5", "q = 50"]]
     for row in facts["rows"]:
-        told = [row["corruption"].replace("_", " "), f"{row['point']}, {row['accuracy']:.0f} %", row["objective"]]
+        told = [
+            row["corruption"].replace("_", " "),
+            f"{row['point']}, {row['accuracy']:.0f} %",
+            row["objective"],
+        ]
         told += [f"{row['norm']:.3g}", f"{row['error_q5']:.3g}", f"{row['relative_q5']:.1f}"]
-        told += [f"{row['relative_q50']:.1f}", *(f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50"))]
+        told += [
+            f"{row['relative_q50']:.1f}",
+            *(f"{row[name]:.3f}" for name in ("cosine", "cosine_q5", "cosine_q50")),
+        ]
         lines.append(told)
     return markdown(lines)
 
@@ -316,11 +405,20 @@ def gradient_text(path: Path) -> str:
 def random_walk_text(path: Path) -> str:
     if not path.exists():
         return NOTHING
-    head = ["step (normalised pixels)", "steps", "pixels moved (of 255)", "mean of 19", "five blurs", "the others"]
+    head = [
+        "step (normalised pixels)",
+        "steps",
+        "pixels moved (of 255)",
+        "mean of 19",
+        "five blurs",
+        "the others",
+    ]
     lines = [head]
     for row in json.loads(path.read_text())["rows"]:
         found = row["accuracy"]
-        parts = [[v for c, v in found.items() if ("blur" in c) is blurred] for blurred in (True, False)]
+        parts = [
+            [v for c, v in found.items() if ("blur" in c) is blurred] for blurred in (True, False)
+        ]
         told = [f"{row['lr']:g}", str(row["steps"]), f"{row['moved']:.1f}"]
         lines.append([*told, *(number(mean(each)) for each in (found.values(), *parts))])
     return markdown(lines)
@@ -332,14 +430,22 @@ def starts_text(path: Path, shown: Sequence[str]) -> str:
         return NOTHING
     by_network: dict[str, list[dict[str, Any]]] = {}
     for row in (everything := json.loads(path.read_text())["rows"]):
-        by_network.setdefault(NETWORKS.get(row["network"], "none: the images as they are"), []).append(row)
+        by_network.setdefault(
+            NETWORKS.get(row["network"], "none: the images as they are"), []
+        ).append(row)
     places, names = len(everything[0]["accuracy"]), [place.replace("_", " ") for place in shown]
     lines = [["network of", "pixels moved (of 255)", f"mean of {places}", *names, "seeds"]]
     for network, rows in by_network.items():
         means = [mean(row["accuracy"].values()) for row in rows]
-        told = number(means[0]) if len(rows) == 1 else f"{mean(means):.1f} ({min(means):.1f} to {max(means):.1f})"
+        told = (
+            number(means[0])
+            if len(rows) == 1
+            else f"{mean(means):.1f} ({min(means):.1f} to {max(means):.1f})"
+        )
         some = [number(mean(row["accuracy"][place] for row in rows)) for place in shown]
-        lines.append([network, number(mean(row["moved"] for row in rows)), told, *some, str(len(rows))])
+        lines.append(
+            [network, number(mean(row["moved"] for row in rows)), told, *some, str(len(rows))]
+        )
     return markdown(lines)
 
 
@@ -348,7 +454,9 @@ def statistics_text(path: Path) -> str:
         return NOTHING
     rows = json.loads(path.read_text())["rows"]
     lines = [["statistics replaced", *(name.replace("_", " ") for name in rows[0]["accuracy"])]]
-    return markdown([*lines, *([f"{row['share']:.0%}", *map(number, row["accuracy"].values())] for row in rows)])
+    return markdown(
+        [*lines, *([f"{row['share']:.0%}", *map(number, row["accuracy"].values())] for row in rows)]
+    )
 
 
 def reliable_text(path: Path) -> str:
@@ -356,10 +464,18 @@ def reliable_text(path: Path) -> str:
         return NOTHING
     rows = json.loads(path.read_text())["rows"]
     where = [name.replace("_", " ") for name in rows[0]["by"]]
-    lines = [["tau", "rho", *(f"{name}: {what}" for name in where for what in ("reliable", "of them right"))]]
+    lines = [
+        [
+            "tau",
+            "rho",
+            *(f"{name}: {what}" for name in where for what in ("reliable", "of them right")),
+        ]
+    ]
     for row in rows:
         told = [[str(found["reliable"]), f"{found['right']:.0f} %"] for found in row["by"].values()]
-        lines.append([f"{row['tau']:g}", f"{row['rho']:g}", *(text for each in told for text in each)])
+        lines.append(
+            [f"{row['tau']:g}", f"{row['rho']:g}", *(text for each in told for text in each)]
+        )
     return markdown(lines)
 
 
@@ -369,7 +485,9 @@ def texts(results: Path = RESULTS) -> dict[str, str]:
         "gradient-error": gradient_text(results / "gradient_error.json"),
         "random-walk": random_walk_text(results / "random_walk.json"),
         "starts": starts_text(results / "starts.json", ("gaussian_noise", "contrast")),
-        "starts-office-home": starts_text(results / "starts_office_home.json", ("pacs/sketch", "pacs/cartoon")),
+        "starts-office-home": starts_text(
+            results / "starts_office_home.json", ("pacs/sketch", "pacs/cartoon")
+        ),
         "running-statistics": statistics_text(results / "running_statistics.json"),
         "reliable-labels": reliable_text(results / "reliable_labels.json"),
         "rate-ends": ends_text(Store(results / "rates")),
@@ -401,13 +519,21 @@ def draw_figures() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is out of date")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; fail if the page is out of date"
+    )
     options = parser.parse_args()
     page = PAGE.read_text()
     fresh = rendered(page)
     if options.check:
-        sys.exit(0 if fresh == page else "docs/reproduction.md is out of date: python benchmarks/reproduction.py")
+        sys.exit(
+            0
+            if fresh == page
+            else "docs/reproduction.md is out of date: python benchmarks/reproduction.py"
+        )
     PAGE.write_text(fresh)
     draw_figures()
 

@@ -16,8 +16,8 @@ import torch
 
 from soda_tta.bench.grids import find_grid
 from soda_tta.bench.measurement import accuracy, cell_images
-from soda_tta.recipes.procedure import own_copy
-from soda_tta.run import versions
+from soda_tta.engine.run import versions
+from soda_tta.methods.method import own_copy
 
 MOMENTUM = 0.01  # of EfficientNet-Lite0; ResNet-20 has 0.1
 ALL = 0.998  # what ma-so replaces of ResNet-20's on a desk
@@ -28,34 +28,41 @@ def answered(cell, images, share: float):
     module, box = own_copy(cell.box())
     norms = [layer for layer in module.modules() if isinstance(layer, torch.nn.BatchNorm2d)]
     assert all(abs(norm.momentum - MOMENTUM) < 1e-9 for norm in norms)
-    places = range(0, len(images), cell.numbers["batch"])
+    places = range(0, len(images), cell.settings["batch"])
     for norm in norms:
         norm.momentum = 1 - (1 - share) ** (1 / len(places))
     if share:
         module.train()
         with torch.no_grad():
             for start in places:
-                box.differentiable(torch.from_numpy(images[start : start + cell.numbers["batch"]]))
+                box.differentiable(torch.from_numpy(images[start : start + cell.settings["batch"]]))
     module.eval()
     return box(images)
 
 
 def measure() -> list[dict]:
     cells = [cell for cell in find_grid("imagenet") if cell.method == "ma-so"]
-    steps = {cell.numbers["epochs"] * -(-cell.images // cell.numbers["batch"]) for cell in cells}
+    steps = {cell.settings["epochs"] * -(-cell.images // cell.settings["batch"]) for cell in cells}
     (count,) = steps
-    rows = [{"share": round(share, 3), "accuracy": {}} for share in (0.0, 1 - (1 - MOMENTUM) ** count, ALL)]
+    rows = [
+        {"share": round(share, 3), "accuracy": {}}
+        for share in (0.0, 1 - (1 - MOMENTUM) ** count, ALL)
+    ]
     for cell in cells:
         data = cell_images(cell)
         images = data[slice(0, len(data))]
         for row in rows:
-            row["accuracy"][cell.corruption] = accuracy(answered(cell, images, row["share"]), data.labels)
+            row["accuracy"][cell.corruption] = accuracy(
+                answered(cell, images, row["share"]), data.labels
+            )
             print(cell.corruption, row["share"], row["accuracy"][cell.corruption], flush=True)
     return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, default=Path("results/running_statistics.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +18,8 @@ from soda_tta import adapt, zoo
 from soda_tta.box import Box
 from soda_tta.box.box import Wrapper
 from soda_tta.data import Corrupted, load_dataset
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 OUT = Path(__file__).parents[1] / "results" / "search_time.json"
 BARS = {"32 px": 1.3, "224 px": 1.15}
 
@@ -41,7 +40,9 @@ class Timed(Wrapper):
 
 def measure(data: str, model: str, images: int, budget: float) -> dict[str, float]:
     source = Corrupted(load_dataset(data).subset(slice(0, images)), "gaussian_noise", 5, seed=0)
-    source[slice(0, images)]  # corrupted images are made when first seen; that is not the search's time
+    source[
+        slice(0, images)
+    ]  # corrupted images are made when first seen; that is not the search's time
     box = Timed(zoo.deployed(model, threads=1))
     run = adapt(source, box, "soda-e", budget)
     counts = np.cumsum([count for count, _, _ in box.calls])
@@ -49,7 +50,12 @@ def measure(data: str, model: str, images: int, budget: float) -> dict[str, floa
     last = int(np.searchsorted(counts, images + run.ledger.queries["probe"]))  # and of the search
     whole = box.calls[last][2] - box.calls[first][2]
     asked = sum(end - began for _, began, end in box.calls[first + 1 : last + 1])
-    return {"queries": run.ledger.queries["probe"], "seconds": whole, "model": asked, "ratio": whole / asked}
+    return {
+        "queries": run.ledger.queries["probe"],
+        "seconds": whole,
+        "model": asked,
+        "ratio": whole / asked,
+    }
 
 
 def main() -> None:
@@ -59,7 +65,9 @@ def main() -> None:
         "224 px": measure("imagenet-1000", "imagenet_efficientnet_lite0", 200, 20),
     }
     for name, each in found.items():
-        print(f"{name}: {each['queries']:,} queries, search / plain queries = {each['ratio']:.2f} (bar {BARS[name]})")
+        print(
+            f"{name}: {each['queries']:,} queries, search / plain queries = {each['ratio']:.2f} (bar {BARS[name]})"
+        )
     OUT.write_text(json.dumps({"torch": torch.__version__, **found}, indent=1) + "\n")
 
 

@@ -20,8 +20,8 @@ from soda_tta.bench.cell import Cell
 from soda_tta.bench.grids import find_grid
 from soda_tta.bench.measurement import accuracy, cell_images
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.recipes import methods
-from soda_tta.run import versions
+from soda_tta.engine.run import versions
+from soda_tta.methods import all_methods
 
 NETWORKS = {
     "soda": "soda, soda-fo, soda-o, da-pl, da-zoo-input",
@@ -36,19 +36,27 @@ Networks = dict[str, Callable[[int], Adaptor]]  # by method, each from a seed
 
 def main_table() -> tuple[dict[str, Cell], Networks]:
     names = ("soda", "soda-r", "da-direct")
-    cells = {corruption: Cell(method="deployed", corruption=corruption) for corruption in CORRUPTIONS}
-    return cells, {name: methods()[name].adaptor.build for name in names}
+    cells = {
+        corruption: Cell(method="deployed", corruption=corruption) for corruption in CORRUPTIONS
+    }
+    return cells, {name: all_methods()[name].adaptor.build for name in names}
 
 
 def office_home() -> tuple[dict[str, Cell], Networks]:
     cells = find_grid("office-home")
-    numbers = {cell.method: cell.numbers for cell in cells if cell.method != "deployed"}
-    networks = {name: methods()[name].but(**own).network().build for name, own in numbers.items()}
+    settings = {cell.method: cell.settings for cell in cells if cell.method != "deployed"}
+    networks = {
+        name: all_methods()[name].but(**own).network().build for name, own in settings.items()
+    }
     return {cell.data: cell for cell in cells if cell.method == "deployed"}, networks
 
 
 def measure(cells: dict[str, Cell], networks: Networks) -> list[dict]:
-    rows = [{"network": name, "seed": seed, "moved": [], "accuracy": {}} for name in networks for seed in SEEDS]
+    rows = [
+        {"network": name, "seed": seed, "moved": [], "accuracy": {}}
+        for name in networks
+        for seed in SEEDS
+    ]
     before = {}
     for place, cell in cells.items():
         data, box = cell_images(cell), cell.box()
@@ -64,15 +72,26 @@ def measure(cells: dict[str, Cell], networks: Networks) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--office-home", action="store_true", help="on PACS, the networks of the Office-Home protocol")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--office-home",
+        action="store_true",
+        help="on PACS, the networks of the Office-Home protocol",
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     cells, networks = office_home() if options.office_home else main_table()
     one = next(iter(cells.values()))
-    card = {"data": ", ".join(dict.fromkeys(cell.data for cell in cells.values())), "model": one.model}
+    card = {
+        "data": ", ".join(dict.fromkeys(cell.data for cell in cells.values())),
+        "model": one.model,
+    }
     card |= {"severity": one.severity, "images": one.images, "versions": versions()}
-    out = options.out or Path("results", "starts_office_home.json" if options.office_home else "starts.json")
+    out = options.out or Path(
+        "results", "starts_office_home.json" if options.office_home else "starts.json"
+    )
     out.write_text(json.dumps({"card": card, "rows": measure(cells, networks)}, indent=1) + "\n")
 
 

@@ -20,8 +20,8 @@ from pages import markdown
 from soda_tta import adapt, load_box, zoo
 from soda_tta.box import Box, Quantised
 from soda_tta.data import Corrupted, Dataset, load_dataset
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 CORRUPTIONS = ("gaussian_noise", "defocus_blur", "contrast")
 IMAGES, BUDGET = 1000, 15
 MANY = (3, 8)  # cats and ships: nine tenths of an unbalanced batch
@@ -45,7 +45,9 @@ TRANSPORTS: dict[str, Callable[[Box], Box]] = {
     "JPEG 75": lambda box: Quantised(box, jpeg=75),
     "two digits": lambda box: partial(box, lambda rows: rows.round(2)),
     "top three": lambda box: partial(box, top_three),
-    "class only": lambda box: partial(box, lambda rows: np.eye(rows.shape[1], dtype=np.float32)[rows.argmax(axis=1)]),
+    "class only": lambda box: partial(
+        box, lambda rows: np.eye(rows.shape[1], dtype=np.float32)[rows.argmax(axis=1)]
+    ),
 }
 
 
@@ -58,9 +60,17 @@ def unbalanced(source: Dataset) -> Dataset:
 
 def measure(source: Any, labels: Array, box: Box) -> dict[str, Any]:
     run = adapt(source, box, "soda-e", BUDGET)
-    right = [100 * float((rows.argmax(axis=1) == labels).mean()) for rows in (run.before, run.probabilities)]
+    right = [
+        100 * float((rows.argmax(axis=1) == labels).mean())
+        for rows in (run.before, run.probabilities)
+    ]
     adopted = bool(run.verdict and run.verdict.adopt)
-    return {"before": right[0], "after": right[1], "adopted": adopted, "queries_an_image": run.queries_an_image}
+    return {
+        "before": right[0],
+        "after": right[1],
+        "adopted": adopted,
+        "queries_per_image": run.queries_per_image,
+    }
 
 
 def main() -> None:
@@ -68,7 +78,9 @@ def main() -> None:
     data, box = load_dataset("cifar10"), zoo.deployed("cifar10_resnet20", threads=1)
     jobs: list[tuple[str, str, Dataset, Box]] = []
     for c in CORRUPTIONS:
-        jobs += [(name, c, data.subset(slice(0, IMAGES)), wrap(box)) for name, wrap in TRANSPORTS.items()]
+        jobs += [
+            (name, c, data.subset(slice(0, IMAGES)), wrap(box)) for name, wrap in TRANSPORTS.items()
+        ]
     for c in ("clean", "gaussian_noise", "contrast", "jpeg_compression", "fog"):
         jobs.append(("two classes 90 %", c, unbalanced(data), box))
     for name, c, clean, wrapped in jobs:
@@ -86,11 +98,15 @@ def main() -> None:
 def table() -> str:
     lines = [["", "unadapted", "soda-e", "adopted", "queries an image"]]
     found = json.loads(OUT.read_text())
-    in_order = [key for name in (*TRANSPORTS, "two classes") for key in found if key.startswith(name)]
+    in_order = [
+        key for name in (*TRANSPORTS, "two classes") for key in found if key.startswith(name)
+    ]
     for key, each in ((key, found[key]) for key in in_order):
         accuracies = [f"{each['before']:.1f}", f"{each['after']:.1f}"]
         adopted = "yes" if each["adopted"] else "no"
-        lines.append([key.replace("_", " "), *accuracies, adopted, f"{each['queries_an_image']:.1f}"])
+        lines.append(
+            [key.replace("_", " "), *accuracies, adopted, f"{each['queries_per_image']:.1f}"]
+        )
     return markdown(lines)
 
 

@@ -19,10 +19,10 @@ from soda_tta import zoo
 from soda_tta.adaptors import Bank
 from soda_tta.adaptors.parts import moves
 from soda_tta.data import Corrupted, load_dataset
-from soda_tta.objectives import matching_information_of_each, shared_information_of_each
-from soda_tta.verdict import at_confidence_of, gain, judge, moved
+from soda_tta.judging.verdict import at_confidence_of, gain, judge, moved
+from soda_tta.objectives.equations import matching_information_of_each, shared_information_of_each
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 OUT = Path(__file__).parents[1] / "results" / "verdicts.json"
 LEVEL, POINT = 0.01, 1.0
 FREQUENT = (1, 7)  # the two classes of an unbalanced set
@@ -32,7 +32,10 @@ MODELS = {
     "imagenet-1000": ("imagenet_efficientnet_lite0", 300, 8),
 }
 CHOSEN_ON = [
-    *(("cifar10", c, False) for c in ("clean", "brightness", "shot_noise", "jpeg_compression", "frost", "motion_blur")),
+    *(
+        ("cifar10", c, False)
+        for c in ("clean", "brightness", "shot_noise", "jpeg_compression", "frost", "motion_blur")
+    ),
     *(("cifar10", c, True) for c in ("clean", "jpeg_compression", "shot_noise")),
     *(("cifar100", c, False) for c in ("clean", "brightness", "shot_noise", "jpeg_compression")),
     *(("imagenet-1000", c, False) for c in ("clean", "saturate", "shot_noise", "motion_blur")),
@@ -47,7 +50,9 @@ Case = tuple[str, str, bool]
 def changes(count: int) -> Array:
     """None at all, then random sums of one to three moves."""
     generator, steps = np.random.default_rng(0), moves()
-    chosen = [generator.choice(len(steps), generator.integers(1, 4), replace=False) for _ in range(count)]
+    chosen = [
+        generator.choice(len(steps), generator.integers(1, 4), replace=False) for _ in range(count)
+    ]
     return np.array([np.zeros(steps.shape[1]), *(steps[each].sum(axis=0) for each in chosen)])
 
 
@@ -58,7 +63,9 @@ def indices_of(labels: Array, images: int, unbalanced: bool) -> Array:
     generator, frequent = np.random.default_rng(5), np.isin(labels, FREQUENT)
     many = int(0.9 * images)
     parts = [(np.flatnonzero(frequent), many), (np.flatnonzero(~frequent), images - many)]
-    return np.sort(np.concatenate([generator.choice(pool, count, replace=False) for pool, count in parts]))
+    return np.sort(
+        np.concatenate([generator.choice(pool, count, replace=False) for pool, count in parts])
+    )
 
 
 def answers_of(case: Case, folder: Path) -> dict[str, Array]:
@@ -71,7 +78,9 @@ def answers_of(case: Case, folder: Path) -> dict[str, Array]:
         labels = np.asarray(everything.labels)
         places = indices_of(labels, count, unbalanced)
         subset = everything.subset(places)
-        images = (subset if corruption == "clean" else Corrupted(subset, corruption, 5, seed=0))[slice(0, count)]
+        images = (subset if corruption == "clean" else Corrupted(subset, corruption, 5, seed=0))[
+            slice(0, count)
+        ]
         box, bank = zoo.deployed(model, threads=1), Bank.for_size(images.shape[1:]).build()
         adapted = (bank.candidates(images, theta[None])[0] for theta in changes(number))
         looks = [(box(each), box(moved(each))) for each in adapted]
@@ -129,8 +138,12 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--answers", type=Path, required=True, help="folder in which answers are kept")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--answers", type=Path, required=True, help="folder in which answers are kept"
+    )
     folder = parser.parse_args().answers
     found = {}
     for case in (*CHOSEN_ON, *OTHERS):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
-if "PYTEST_XDIST_WORKER" in os.environ:  # beside another worker: more threads than cores are slower than one each
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # beside another worker: more threads than cores are slower than one each
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pathlib import Path
@@ -16,9 +18,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from soda_tta.box import CallableBox
-from soda_tta.onnx_files import METADATA_KEY
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.protocols.onnx_files import METADATA_KEY
+from soda_tta.types import Array
 
 
 class LinearModel:
@@ -86,7 +87,9 @@ class TinyOnnx:
             for name in outputs
         ]
         image = helper.make_tensor_value_info("images", dtype, shape)
-        graph = helper.make_graph(nodes, "tiny", [image], infos, [numpy_helper.from_array(self.matrix, "matrix")])
+        graph = helper.make_graph(
+            nodes, "tiny", [image], infos, [numpy_helper.from_array(self.matrix, "matrix")]
+        )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         if facts is not None:
             helper.set_model_props(model, {METADATA_KEY: facts})

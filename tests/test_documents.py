@@ -11,7 +11,11 @@ import pytest
 import soda_tta
 
 ROOT = Path(__file__).parents[1]
-MODULES = [name for _, name, _ in pkgutil.walk_packages(soda_tta.__path__, "soda_tta.") if ".cli" not in name]
+MODULES = [
+    name
+    for _, name, _ in pkgutil.walk_packages(soda_tta.__path__, "soda_tta.")
+    if ".cli" not in name
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

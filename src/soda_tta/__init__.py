@@ -17,23 +17,23 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
-    from soda_tta.adaptation import adapt
     from soda_tta.adaptors import Adaptor
     from soda_tta.box import Box, load_box
-    from soda_tta.recipes import methods
-    from soda_tta.run import Run
-    from soda_tta.stream import Stream
+    from soda_tta.engine.adapt import adapt
+    from soda_tta.engine.run import Run
+    from soda_tta.engine.stream import Stream
+    from soda_tta.methods import all_methods
 
-__all__ = ["Adaptor", "Box", "Run", "Stream", "__version__", "adapt", "load_box", "methods"]
+__all__ = ["Adaptor", "Box", "Run", "Stream", "__version__", "adapt", "all_methods", "load_box"]
 
 HOMES = {
-    "adapt": "soda_tta.adaptation",
+    "adapt": "soda_tta.engine.adapt",
     "Adaptor": "soda_tta.adaptors",
     "Box": "soda_tta.box",
     "load_box": "soda_tta.box",
-    "methods": "soda_tta.recipes",
-    "Run": "soda_tta.run",
-    "Stream": "soda_tta.stream",
+    "all_methods": "soda_tta.methods",
+    "Run": "soda_tta.engine.run",
+    "Stream": "soda_tta.engine.stream",
 }
 
 

@@ -14,21 +14,20 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from soda_tta.adaptation import adapt
 from soda_tta.box import Input, OnnxBox
 from soda_tta.data import open_images
+from soda_tta.engine.adapt import adapt
+from soda_tta.engine.events import Listener
+from soda_tta.engine.run import Run
 from soda_tta.errors import SodaError
-from soda_tta.events import Listener
-from soda_tta.onnx_files import export_onnx
-from soda_tta.run import Run
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.protocols.onnx_files import export_onnx
+from soda_tta.types import Array
 
 SIZE = 16  # pixels; the digits come at 8 x 8
 VEIL, CONTRAST, GRAIN = 0.6, 0.2, 0.05  # haze: veil + contrast * image + noise of deviation grain
 TRAINING_EPOCHS = 12
 BUDGET = 10  # queries an image for soda-e
-# The paper's numbers but for a set a tenth of its size: 30 epochs of 4 steps, not 6,000 steps, call for a larger lr.
+# The paper's settings but for a set a tenth of its size: 30 epochs of 4 steps, not 6,000 steps, call for a larger lr.
 PAPER: dict[str, Any] = {"epochs": 30, "lr": 2e-2}
 NORMALISATION = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
 
@@ -77,9 +76,9 @@ class Adapted:
     def summary(self) -> dict[str, Any]:
         return {
             "after": round(self.accuracy, 4),
-            "queries_per_image": round(self.run.queries_an_image, 2),
+            "queries_per_image": round(self.run.queries_per_image, 2),
             "seconds": round(self.seconds, 2),
-            "numbers": self.run.card["numbers"],
+            "settings": self.run.card["settings"],
             "does": self.run.adaptor.describe(),
         }
 
@@ -90,10 +89,12 @@ def run_demo(folder: Path, seed: int = 0, listener: Listener | None = None) -> D
     digits, box = load_digits(seed), OnnxBox(model)
     hazy = open_images(images)[slice(None)]
     results = {}
-    for method, budget, numbers in (("soda-e", BUDGET, {}), ("soda", None, PAPER)):
+    for method, budget, settings in (("soda-e", BUDGET, {}), ("soda", None, PAPER)):
         began = time.perf_counter()
-        run = adapt(hazy, box, method, budget, seed, listener=listener, **numbers)
-        results[method] = Adapted(accuracy(run.probabilities, digits.test_labels), run, time.perf_counter() - began)
+        run = adapt(hazy, box, method, budget, seed, listener=listener, **settings)
+        results[method] = Adapted(
+            accuracy(run.probabilities, digits.test_labels), run, time.perf_counter() - began
+        )
         run.save(folder / "run" if method == "soda-e" else folder / "run-paper")
     run = results["soda-e"].run
     picture, report = folder / "digits.png", folder / "report.html"
@@ -122,7 +123,10 @@ def load_digits(seed: int) -> Digits:
     raw, labels = sklearn_digits(return_X_y=True)
     small = (raw.reshape(-1, 8, 8) / 16 * 255).astype(np.uint8)
     large = np.stack(
-        [np.asarray(Image.fromarray(digit).resize((SIZE, SIZE), Image.Resampling.BILINEAR)) for digit in small]
+        [
+            np.asarray(Image.fromarray(digit).resize((SIZE, SIZE), Image.Resampling.BILINEAR))
+            for digit in small
+        ]
     )
     images = np.repeat(large[:, None].astype(np.float32) / 255, 3, axis=1)
     order = np.random.default_rng(seed).permutation(len(images))
@@ -158,7 +162,14 @@ def train_and_export(digits: Digits, path: Path, seed: int) -> Path:
                 optimiser.step()
     model = nn.Sequential(network, nn.Softmax(dim=1))
     shape = (3, SIZE, SIZE)
-    export_onnx(model, path, example=(2, *shape), check=(3, *shape), output="probabilities", facts=NORMALISATION)
+    export_onnx(
+        model,
+        path,
+        example=(2, *shape),
+        check=(3, *shape),
+        output="probabilities",
+        facts=NORMALISATION,
+    )
     return path
 
 
@@ -168,7 +179,14 @@ def accuracy(probabilities: Array, labels: Array) -> float:
 
 def picture_grid(rows: list[Array], zoom: int = 4, gap: int = 2) -> Image.Image:
     """Rows of images as one picture, each pixel enlarged."""
-    tiles = [[np.rint(image.transpose(1, 2, 0) * 255).astype(np.uint8) for image in row] for row in rows]
-    padded = [[np.pad(tile, ((gap, gap), (gap, gap), (0, 0)), constant_values=255) for tile in row] for row in tiles]
+    tiles = [
+        [np.rint(image.transpose(1, 2, 0) * 255).astype(np.uint8) for image in row] for row in rows
+    ]
+    padded = [
+        [np.pad(tile, ((gap, gap), (gap, gap), (0, 0)), constant_values=255) for tile in row]
+        for row in tiles
+    ]
     grid = np.concatenate([np.concatenate(row, axis=1) for row in padded])
-    return Image.fromarray(grid).resize((grid.shape[1] * zoom, grid.shape[0] * zoom), Image.Resampling.NEAREST)
+    return Image.fromarray(grid).resize(
+        (grid.shape[1] * zoom, grid.shape[0] * zoom), Image.Resampling.NEAREST
+    )

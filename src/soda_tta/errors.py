@@ -27,7 +27,7 @@ class ImageError(SodaError, ValueError):
     """An image, or a set of images, that cannot be used as it is."""
 
 
-class RecipeError(SodaError, ValueError):
+class MethodError(SodaError, ValueError):
     """A method or a number of a method that does not exist or makes no sense."""
 
 
@@ -35,7 +35,7 @@ class RunError(SodaError):
     """A run directory or an adaptor file that is not what was expected."""
 
 
-class PlaceError(RunError):
+class StorageError(RunError):
     """Nothing can be written there at present: no room, no right, or another process is at work."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from soda_tta.adaptors import Adaptor, Bank, BankAdaptor
 from soda_tta.adaptors.files import write_adaptor_file
 from soda_tta.adaptors.parts import MIXED, PARTS, in_words, moves, scale, units
-from soda_tta.errors import ImageError, RecipeError, RunError
+from soda_tta.errors import ImageError, MethodError, RunError
 
 NAMES = [part.name for part in PARTS]
 
@@ -20,7 +20,9 @@ def some_images(count: int = 3, height: int = 12, width: int = 10, seed: int = 0
 
 
 def some_parameters(seed: int = 0, size: float = 1.0) -> np.ndarray:
-    return (size * units() * np.random.default_rng([seed, 1]).standard_normal(len(PARTS))).astype(np.float32)
+    return (size * units() * np.random.default_rng([seed, 1]).standard_normal(len(PARTS))).astype(
+        np.float32
+    )
 
 
 def with_parameters(*seeds: int, grain: float = 1.0) -> BankAdaptor:
@@ -31,8 +33,12 @@ CONTENTS = {
     "noise": lambda shape, seed: np.random.default_rng(seed).random(shape, dtype=np.float32),
     "black": lambda shape, seed: np.zeros(shape, np.float32),
     "white": lambda shape, seed: np.ones(shape, np.float32),
-    "bytes": lambda shape, seed: (np.random.default_rng(seed).integers(0, 256, shape) / 255).astype(np.float32),
-    "extremes": lambda shape, seed: np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32),
+    "bytes": lambda shape, seed: (np.random.default_rng(seed).integers(0, 256, shape) / 255).astype(
+        np.float32
+    ),
+    "extremes": lambda shape, seed: (
+        np.random.default_rng(seed).integers(0, 2, shape).astype(np.float32)
+    ),
     "tiny": lambda shape, seed: np.full(shape, 1e-30, np.float32),
 }
 
@@ -46,7 +52,9 @@ CONTENTS = {
     seed=st.integers(0, 99),
 )
 @settings(max_examples=50, deadline=None)
-def test_zero_is_the_identity_to_the_last_bit(count, height, width, content: str, grain, seed) -> None:
+def test_zero_is_the_identity_to_the_last_bit(
+    count, height, width, content: str, grain, seed
+) -> None:
     images = CONTENTS[content]((count, 3, height, width), seed)
     adaptor = Bank(grain=grain).build()
     np.testing.assert_array_equal(adaptor(images), images)
@@ -61,7 +69,9 @@ def test_zero_is_the_identity_to_the_last_bit(count, height, width, content: str
     parameters=st.lists(st.floats(-20, 20, width=32), min_size=len(PARTS), max_size=len(PARTS)),
 )
 @settings(max_examples=50, deadline=None)
-def test_whatever_the_parameters_pixels_stay_in_range(height, width, content: str, parameters) -> None:
+def test_whatever_the_parameters_pixels_stay_in_range(
+    height, width, content: str, parameters
+) -> None:
     images = CONTENTS[content]((2, 3, height, width), 0)
     adapted = BankAdaptor(Bank(), np.array(parameters))(images)
     assert adapted.shape == images.shape and adapted.dtype == np.float32
@@ -70,7 +80,10 @@ def test_whatever_the_parameters_pixels_stay_in_range(height, width, content: st
 
 @pytest.mark.parametrize("seed", range(3))
 def test_one_image_alone_gets_the_same_answer_as_inside_a_batch(seed: int) -> None:
-    adaptor, images = with_parameters(seed), some_images(60, 32, 32)  # more than are restored at once
+    adaptor, images = (
+        with_parameters(seed),
+        some_images(60, 32, 32),
+    )  # more than are restored at once
     together = adaptor(images)
     alone = np.concatenate([adaptor(images[i : i + 1]) for i in range(len(images))])
     np.testing.assert_allclose(together, alone, atol=2e-6)
@@ -110,15 +123,21 @@ def adapted_by(name: str, value: float, images: np.ndarray) -> np.ndarray:
 def test_each_tone_does_what_its_name_says() -> None:
     images = 0.3 + 0.4 * some_images()
     np.testing.assert_allclose(adapted_by("brightness", 0.1, images), images + 0.1, atol=1e-6)
-    np.testing.assert_allclose(adapted_by("contrast", np.log(1.4), images), 0.5 + 1.4 * (images - 0.5), atol=1e-6)
+    np.testing.assert_allclose(
+        adapted_by("contrast", np.log(1.4), images), 0.5 + 1.4 * (images - 0.5), atol=1e-6
+    )
     np.testing.assert_allclose(adapted_by("gamma", np.log(2), images), images**2, atol=1e-6)
     grey = images.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(adapted_by("saturation", np.log(0.5), images), (images + grey) / 2, atol=1e-6)
+    np.testing.assert_allclose(
+        adapted_by("saturation", np.log(0.5), images), (images + grey) / 2, atol=1e-6
+    )
     red = images.copy()
     red[:, 0] += 0.06
     np.testing.assert_allclose(adapted_by("red", 0.06, images), red, atol=1e-6)
     standard = adapted_by("standard contrast", 1.0, np.clip(0.1 * images, 0, 1))
-    np.testing.assert_allclose(standard.mean(axis=(1, 2, 3)), 0.47, atol=0.02)  # whatever it was before
+    np.testing.assert_allclose(
+        standard.mean(axis=(1, 2, 3)), 0.47, atol=0.02
+    )  # whatever it was before
     smooth, sharp = (adapted_by("radius 1.2", value, images) for value in (0.5, -0.5))
     assert smooth.std() < images.std() < sharp.std()
     np.testing.assert_allclose(smooth.mean(), images.mean(), atol=5e-3)
@@ -150,7 +169,9 @@ def test_the_gradient_is_the_slope() -> None:
     """Against central differences, where neither a clamp nor a kink is near."""
     images = torch.from_numpy(0.35 + 0.3 * some_images(2, 10, 10))
     adaptor, start = Bank().build(), torch.from_numpy(some_parameters(5, size=0.1))
-    weights = torch.from_numpy(np.random.default_rng(2).standard_normal(images.shape).astype(np.float32))
+    weights = torch.from_numpy(
+        np.random.default_rng(2).standard_normal(images.shape).astype(np.float32)
+    )
 
     def value(theta):
         return (adaptor.differentiable(images, theta) * weights).sum()
@@ -160,7 +181,9 @@ def test_the_gradient_is_the_slope() -> None:
     for index, name in enumerate(NAMES):
         step = torch.zeros(len(PARTS))
         step[index] = 0.02 * float(units()[index])
-        slope = float((value(start + step).double() - value(start - step).double()) / (2 * step[index]))
+        slope = float(
+            (value(start + step).double() - value(start - step).double()) / (2 * step[index])
+        )
         assert float(theta.grad[index]) == pytest.approx(slope, rel=0.02, abs=0.02), name
 
 
@@ -169,13 +192,20 @@ def test_the_tensor_way_is_the_array_way() -> None:
     theta = torch.from_numpy(adaptor.parameters)
     there = adaptor.differentiable(torch.from_numpy(images), theta).numpy()
     np.testing.assert_allclose(there, adaptor(images), atol=2e-6)
-    np.testing.assert_allclose(adaptor.as_module()(torch.from_numpy(images)).numpy(), adaptor(images), atol=2e-6)
+    np.testing.assert_allclose(
+        adaptor.as_module()(torch.from_numpy(images)).numpy(), adaptor(images), atol=2e-6
+    )
 
 
 def test_it_says_in_words_what_it_does() -> None:
     theta = np.zeros(len(PARTS), np.float32)
     assert BankAdaptor(Bank(), theta).describe() == "leaves the image as it is"
-    for name, value in {"median": 0.8, "radius 1.2": -1.3, "contrast": np.log(1.4), "brightness": -0.1}.items():
+    for name, value in {
+        "median": 0.8,
+        "radius 1.2": -1.3,
+        "contrast": np.log(1.4),
+        "brightness": -0.1,
+    }.items():
         theta[NAMES.index(name)] = value
     said = BankAdaptor(Bank(), theta).describe()
     assert said == "median 0.80, sharpen radius 1.2 by 1.30, contrast x1.40, darker by 0.10"
@@ -188,7 +218,9 @@ def test_every_part_has_a_name_of_its_own_and_words_for_both_signs() -> None:
     for part in PARTS:
         more, less = part.words(0.5), part.words(-0.5)
         assert more != less and not re.search(r"[{}]", more + less), part
-        assert "0.50" in more or "1.65" in more, part  # the amount, or the factor that it is the logarithm of
+        assert "0.50" in more or "1.65" in more, (
+            part
+        )  # the amount, or the factor that it is the logarithm of
 
 
 def test_radii_grow_with_the_grain_and_so_do_their_words() -> None:
@@ -217,7 +249,13 @@ def test_moves_change_one_part_each_by_a_typical_amount() -> None:
 
 
 def test_no_images_are_no_trouble() -> None:
-    assert with_parameters(0).candidates(some_images(0), np.zeros((2, len(PARTS)))).shape == (2, 0, 3, 12, 10)
+    assert with_parameters(0).candidates(some_images(0), np.zeros((2, len(PARTS)))).shape == (
+        2,
+        0,
+        3,
+        12,
+        10,
+    )
 
 
 @pytest.mark.parametrize("size", [(3, 8), (8, 3), (1, 1)])
@@ -228,9 +266,9 @@ def test_images_that_are_too_small_are_refused(size) -> None:
 
 def test_impossible_structures_and_files_are_refused(tmp_path) -> None:
     for grain in (0.0, -1.0, 17.0, float("nan")):
-        with pytest.raises(RecipeError, match="grain"):
+        with pytest.raises(MethodError, match="grain"):
             Bank(grain=grain)
-    with pytest.raises(RecipeError, match="parameters"):
+    with pytest.raises(MethodError, match="parameters"):
         BankAdaptor(Bank(), np.zeros(3))
     short = Bank().build()
     short.parameters = short.parameters[:-1]
@@ -243,6 +281,8 @@ def test_numbers_learned_for_other_parts_are_refused(tmp_path) -> None:
     path, bank = tmp_path / "bank.safetensors", with_parameters(0, grain=2.0)
     write_adaptor_file(path, "bank", {"grain": 2.0}, bank.parameters)  # of before parts were named
     assert (Adaptor.load(path).parameters == bank.parameters).all()
-    write_adaptor_file(path, "bank", {**bank.numbers(), "parts": [NAMES[1], NAMES[0], *NAMES[2:]]}, bank.parameters)
+    write_adaptor_file(
+        path, "bank", {**bank.settings, "parts": [NAMES[1], NAMES[0], *NAMES[2:]]}, bank.parameters
+    )
     with pytest.raises(RunError, match="other parts"):
         Adaptor.load(path)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from soda_tta.adaptors import DEVIATION, Adaptor, PaperNetwork
 from soda_tta.adaptors.files import write_adaptor_file
-from soda_tta.errors import ImageError, RecipeError, RunError
+from soda_tta.errors import ImageError, MethodError, RunError
 
 STRUCTURES = [
     PaperNetwork(),
@@ -60,7 +60,9 @@ def test_one_image_alone_gets_the_same_answer_as_inside_a_batch(structure: Paper
     which=st.integers(0, len(STRUCTURES) - 1),
 )
 @settings(max_examples=30, deadline=None)
-def test_every_size_goes_in_and_comes_out_in_range(count: int, height: int, width: int, which: int) -> None:
+def test_every_size_goes_in_and_comes_out_in_range(
+    count: int, height: int, width: int, which: int
+) -> None:
     images, structure = some_images(count, height, width), STRUCTURES[which]
     if min(height, width) < 2 * 2**structure.pairs:
         with pytest.raises(ImageError, match="too small"):
@@ -72,7 +74,9 @@ def test_every_size_goes_in_and_comes_out_in_range(count: int, height: int, widt
 
 
 @pytest.mark.parametrize("deviation", [DEVIATION, 0.267])
-def test_the_perturbation_is_bounded_by_the_deviation_of_normalised_pixels(deviation: float) -> None:
+def test_the_perturbation_is_bounded_by_the_deviation_of_normalised_pixels(
+    deviation: float,
+) -> None:
     images = np.full((1, 3, 8, 8), 0.5, np.float32) + 0.1 * (some_images(1, 8, 8) - 0.5)
     adaptor = PaperNetwork(width=4, deviation=deviation).build(seed=0)
     adaptor.parameters = 100 * adaptor.parameters
@@ -81,11 +85,15 @@ def test_the_perturbation_is_bounded_by_the_deviation_of_normalised_pixels(devia
 
 def test_start_scales_what_the_network_does_before_it_has_learned() -> None:
     images = 0.4 + 0.2 * some_images()  # nothing is clipped
-    usual, tenth, none = (PaperNetwork(blocks=1, start=start).build(seed=3)(images) for start in (1.0, 0.1, 0.0))
+    usual, tenth, none = (
+        PaperNetwork(blocks=1, start=start).build(seed=3)(images) for start in (1.0, 0.1, 0.0)
+    )
     strength = np.arctanh((usual - images) / DEVIATION)
     np.testing.assert_allclose(np.arctanh((tenth - images) / DEVIATION), 0.1 * strength, atol=1e-5)
     np.testing.assert_array_equal(none, images)
-    np.testing.assert_array_equal(PaperNetwork(blocks=1).build(seed=3)(images), usual)  # the paper's
+    np.testing.assert_array_equal(
+        PaperNetwork(blocks=1).build(seed=3)(images), usual
+    )  # the paper's
 
 
 def test_dropout_is_shared_by_all_candidates_and_off_when_answering() -> None:
@@ -120,7 +128,11 @@ def test_an_adaptor_survives_the_disk_and_onnx(structure: PaperNetwork, tmp_path
 
 def test_a_file_older_than_start_and_deviation_is_read(tmp_path) -> None:
     adaptor, images = PaperNetwork(width=4, blocks=1).build(seed=2), some_images()
-    older = {name: value for name, value in adaptor.numbers().items() if name not in ("start", "deviation")}
+    older = {
+        name: value
+        for name, value in adaptor.settings.items()
+        if name not in ("start", "deviation")
+    }
     write_adaptor_file(tmp_path / "a.safetensors", "network", older, adaptor.parameters)
     np.testing.assert_array_equal(Adaptor.load(tmp_path / "a.safetensors")(images), adaptor(images))
 
@@ -140,8 +152,15 @@ def test_a_file_that_is_not_an_adaptor_is_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"activation": "gelu"}, {"width": 0}, {"blocks": -1}, {"dropout": 1.0}, {"start": -1.0}, {"deviation": 0.0}],
+    [
+        {"activation": "gelu"},
+        {"width": 0},
+        {"blocks": -1},
+        {"dropout": 1.0},
+        {"start": -1.0},
+        {"deviation": 0.0},
+    ],
 )
 def test_impossible_structures_are_refused(wrong) -> None:
-    with pytest.raises(RecipeError):
+    with pytest.raises(MethodError):
         PaperNetwork(**wrong)

@@ -23,7 +23,9 @@ def planes(images: np.ndarray):
 def test_the_median_is_that_of_nine_neighbours() -> None:
     images = some_images(4, 11, 8)
     slow = [scipy.ndimage.median_filter(plane, 3, mode="mirror") for plane in planes(images)]
-    np.testing.assert_array_equal(restore.median(torch.from_numpy(images)).numpy(), np.reshape(slow, images.shape))
+    np.testing.assert_array_equal(
+        restore.median(torch.from_numpy(images)).numpy(), np.reshape(slow, images.shape)
+    )
 
 
 def test_the_median_removes_a_single_wrong_pixel_and_keeps_an_edge() -> None:
@@ -60,8 +62,12 @@ def slow_non_local_means(image: np.ndarray, strength: float, reach: int = 3) -> 
 
 def test_non_local_means_by_its_definition() -> None:
     (image,) = images = some_images(1, 6, 5)
-    for strength, fast in zip((0.1, 0.4), restore.non_local_means(torch.from_numpy(images), (0.1, 0.4)), strict=True):
-        np.testing.assert_allclose(fast[0].numpy(), slow_non_local_means(image, strength), atol=1e-5)
+    for strength, fast in zip(
+        (0.1, 0.4), restore.non_local_means(torch.from_numpy(images), (0.1, 0.4)), strict=True
+    ):
+        np.testing.assert_allclose(
+            fast[0].numpy(), slow_non_local_means(image, strength), atol=1e-5
+        )
 
 
 def test_non_local_means_takes_noise_off_a_flat_image_and_hardly_blurs_an_edge() -> None:
@@ -74,7 +80,9 @@ def test_non_local_means_takes_noise_off_a_flat_image_and_hardly_blurs_an_edge()
     assert np.abs(kept.numpy() - edge).max() < 0.01
 
 
-def slow_cosine_shrinkage(image: np.ndarray, threshold: float, size: int, stride: int) -> np.ndarray:
+def slow_cosine_shrinkage(
+    image: np.ndarray, threshold: float, size: int, stride: int
+) -> np.ndarray:
     """Block by block, by scipy's cosine transform."""
     axes = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
@@ -88,13 +96,17 @@ def slow_cosine_shrinkage(image: np.ndarray, threshold: float, size: int, stride
                 block = scipy.fft.dctn(wide[plane, y : y + size, x : x + size], norm="ortho")
                 kept = np.abs(block) > threshold
                 kept[0, 0] = True
-                total[plane, y : y + size, x : x + size] += scipy.fft.idctn(block * kept, norm="ortho") / kept.sum()
+                total[plane, y : y + size, x : x + size] += (
+                    scipy.fft.idctn(block * kept, norm="ortho") / kept.sum()
+                )
                 weights[plane, y : y + size, x : x + size] += 1 / kept.sum()
     restored = total[:, margin:-margin, margin:-margin] / weights[:, margin:-margin, margin:-margin]
     return np.einsum("ac,ayx->cyx", axes, restored)
 
 
-@pytest.mark.parametrize("threshold", [0.15, 0.3, 100.0])  # the last leaves only the means of the blocks
+@pytest.mark.parametrize(
+    "threshold", [0.15, 0.3, 100.0]
+)  # the last leaves only the means of the blocks
 @pytest.mark.parametrize(("size", "stride"), [(4, 1), (8, 3)])
 def test_cosine_shrinkage_by_scipys_transform(threshold: float, size: int, stride: int) -> None:
     (image,) = images = some_images(1, 12, 9, seed=4)
@@ -115,7 +127,9 @@ def test_the_blur_is_scipys(sigma: float) -> None:
     images = some_images(2, 20, 14)
     reach = math.ceil(3 * sigma)
     slow = [
-        scipy.ndimage.gaussian_filter(plane.astype(float), sigma, mode="nearest", truncate=reach / sigma)
+        scipy.ndimage.gaussian_filter(
+            plane.astype(float), sigma, mode="nearest", truncate=reach / sigma
+        )
         for plane in planes(images)
     ]
     fast = restore.gaussian(torch.from_numpy(images), sigma).numpy()
@@ -126,20 +140,28 @@ def blurred_along(images: np.ndarray, angle: float, length: int = 6) -> np.ndarr
     """A straight motion: the mean of the image moved step by step along a line, to the right and down."""
     steps = np.linspace(-length / 2, length / 2, 4 * length + 1)
     moved = [
-        scipy.ndimage.shift(images, (0, 0, step * math.sin(angle), step * math.cos(angle)), order=1, mode="wrap")
+        scipy.ndimage.shift(
+            images, (0, 0, step * math.sin(angle), step * math.cos(angle)), order=1, mode="wrap"
+        )
         for step in steps
     ]
     return np.mean(moved, axis=0).astype(np.float32)
 
 
-@pytest.mark.parametrize("sigma", [2.0, 5.0])  # the second kernel is wide enough for the Fourier transform
+@pytest.mark.parametrize(
+    "sigma", [2.0, 5.0]
+)  # the second kernel is wide enough for the Fourier transform
 @pytest.mark.parametrize("direction", range(restore.ANGLES))
-def test_the_direction_of_a_motion_is_found_and_each_image_gets_its_own(direction: int, sigma: float) -> None:
+def test_the_direction_of_a_motion_is_found_and_each_image_gets_its_own(
+    direction: int, sigma: float
+) -> None:
     angle = math.pi * direction / restore.ANGLES
     across = angle + math.pi / 2
     # not bare noise: between neighbouring pixels its differences favour the diagonals; pictures are smoother
     still = scipy.ndimage.gaussian_filter(some_images(1, 64, 64), (0, 0, 1, 1), mode="wrap")
-    images = torch.from_numpy(np.concatenate([blurred_along(still, angle), blurred_along(still, across)]))
+    images = torch.from_numpy(
+        np.concatenate([blurred_along(still, angle), blurred_along(still, across)])
+    )
     (found,) = restore.blurred_along_own_motion(images, (sigma,))
     kernels = restore.line_kernels(sigma)
     wide = functional.pad(images, (kernels.shape[-1] // 2,) * 4, mode="replicate")
@@ -152,12 +174,17 @@ def test_the_direction_of_a_motion_is_found_and_each_image_gets_its_own(directio
 def test_what_is_exported_is_what_runs_here(monkeypatch) -> None:
     images = torch.from_numpy(
         np.concatenate(
-            [blurred_along(some_images(1, 16, 20, seed), angle) for seed, angle in enumerate((0.1, 1.0, 2.2))]
+            [
+                blurred_along(some_images(1, 16, 20, seed), angle)
+                for seed, angle in enumerate((0.1, 1.0, 2.2))
+            ]
         )
     )
 
     def versions() -> list[torch.Tensor]:
-        shrunk = restore.cosine_shrinkage(images, (0.1,)) + restore.cosine_shrinkage(images, (0.3,), 8, 3)
+        shrunk = restore.cosine_shrinkage(images, (0.1,)) + restore.cosine_shrinkage(
+            images, (0.3,), 8, 3
+        )
         return shrunk + restore.blurred_along_own_motion(images, (1.5, 4.0))
 
     plain = versions()
@@ -171,6 +198,11 @@ def test_line_kernels_are_means_along_their_line(sigma: float) -> None:
     kernels = restore.line_kernels(sigma).numpy()
     np.testing.assert_allclose(kernels.sum(axis=(1, 2)), 1, atol=1e-5)
     steps = np.arange(kernels.shape[-1]) - kernels.shape[-1] // 2
-    across, down = (kernels[0] * steps[None, :] ** 2).sum(), (kernels[0] * steps[:, None] ** 2).sum()
+    across, down = (
+        (kernels[0] * steps[None, :] ** 2).sum(),
+        (kernels[0] * steps[:, None] ** 2).sum(),
+    )
     assert across > 4 * down  # direction 0 runs across the image
-    np.testing.assert_allclose(kernels[4], kernels[0].T, atol=1e-6)  # a quarter turn further, it runs down
+    np.testing.assert_allclose(
+        kernels[4], kernels[0].T, atol=1e-6
+    )  # a quarter turn further, it runs down

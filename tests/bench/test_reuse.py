@@ -14,18 +14,30 @@ def cell(**facts) -> Cell:
 
 
 def result(after: float, curve=()) -> dict:
-    return {"before": 20.0, "after": after, "queries_an_image": 7.0, "curve": list(curve), "card": {}}
+    return {
+        "before": 20.0,
+        "after": after,
+        "queries_per_image": 7.0,
+        "curve": list(curve),
+        "card": {},
+    }
 
 
 def test_a_number_that_is_the_methods_own_makes_no_other_experiment() -> None:
     plain = cell()
-    assert plain.key != cell(numbers={"q": 5}).key
+    assert plain.key != cell(settings={"q": 5}).key
     assert (
         plain.experiment
-        == cell(numbers={"q": 5}).experiment
-        == cell(numbers={"directions": 5, "alpha": 1e-4}).experiment
+        == cell(settings={"q": 5}).experiment
+        == cell(settings={"directions": 5, "alpha": 1e-4}).experiment
     )
-    different = [{"numbers": {"q": 2}}, {"seed": 1}, {"budget": 9.0}, {"images": 65}, {"corruption": "fog"}]
+    different = [
+        {"settings": {"q": 2}},
+        {"seed": 1},
+        {"budget": 9.0},
+        {"images": 65},
+        {"corruption": "fog"},
+    ]
     assert all(cell(**other).experiment != plain.experiment for other in different)
 
 
@@ -35,10 +47,13 @@ def test_experiments_of_other_stores_are_copied_with_their_adaptors(tmp_path) ->
     path = done.adaptor_path(cell(curve=2))
     path.parent.mkdir()
     path.write_bytes(b"an adaptor")
-    wanted = [cell(numbers={"q": 5}), cell(curve=2, numbers={"q": 5}), cell(curve=3)]
+    wanted = [cell(settings={"q": 5}), cell(curve=2, settings={"q": 5}), cell(curve=3)]
     assert missing_of(wanted, store, [done]) == [cell(curve=3)]  # no curve was kept at these epochs
     assert run_grid(wanted[:2], store, reuse=[done]) == 0
-    assert [r["result"]["curve"] for r in Store(tmp_path / "mine").results.values()] == [[], [{"epoch": 2}]]
+    assert [r["result"]["curve"] for r in Store(tmp_path / "mine").results.values()] == [
+        [],
+        [{"epoch": 2}],
+    ]
     assert store.adaptor_path(wanted[0]).read_bytes() == b"an adaptor"
 
 
@@ -54,7 +69,11 @@ def test_a_dry_run_prints_what_is_missing_and_its_queries(tmp_path, capsys) -> N
     assert main([*command, "--reuse", str(tmp_path)]) == 0  # every store under it
     said = capsys.readouterr().out
     assert main([*command, "--reuse", str(tmp_path / "nowhere")]) != 0
-    assert "deployed" not in said and "90,200 queries at most" in said and not (tmp_path / "mine").exists()
+    assert (
+        "deployed" not in said
+        and "90,200 queries at most" in said
+        and not (tmp_path / "mine").exists()
+    )
 
 
 def test_a_store_to_reuse_is_never_written_and_may_know_other_methods(tmp_path) -> None:
@@ -67,7 +86,10 @@ def test_a_store_to_reuse_is_never_written_and_may_know_other_methods(tmp_path) 
     with pytest.warns(UserWarning, match="torn"):
         done = Store(tmp_path / "done")
     report = lambda cell, result: told.append(result["after"])  # noqa: E731
-    assert run_grid([cell(numbers={"q": 5})], Store(tmp_path / "mine"), reuse=[done], report=report) == 0
+    assert (
+        run_grid([cell(settings={"q": 5})], Store(tmp_path / "mine"), reuse=[done], report=report)
+        == 0
+    )
     assert told == [40.0] and done.path.read_bytes() == before
 
 
@@ -80,4 +102,6 @@ def test_what_this_version_would_refuse_to_run_stops_no_other_grid(tmp_path) -> 
 def test_clean_images_of_any_severity_are_the_same_experiment(tmp_path) -> None:
     done = Store(tmp_path / "done")
     done.add(cell(corruption="clean", severity=3), result(40.0))
-    assert missing_of([cell(corruption="clean"), cell()], Store(tmp_path / "mine"), [done]) == [cell()]
+    assert missing_of([cell(corruption="clean"), cell()], Store(tmp_path / "mine"), [done]) == [
+        cell()
+    ]

@@ -8,7 +8,7 @@ from soda_tta.bench import Cell, Store
 from soda_tta.cli import main
 from soda_tta.errors import RunError
 
-RESULT = {"before": 20.0, "after": 60.0, "queries_an_image": 902.0}
+RESULT = {"before": 20.0, "after": 60.0, "queries_per_image": 902.0}
 
 
 def cell(**more) -> Cell:
@@ -17,9 +17,11 @@ def cell(**more) -> Cell:
 
 def test_a_result_is_found_again_by_the_content_of_its_cell(tmp_path) -> None:
     store = Store(tmp_path)
-    store.add(cell(seed=1, numbers={"q": 10, "lr": 0.1}), RESULT)
+    store.add(cell(seed=1, settings={"q": 10, "lr": 0.1}), RESULT)
     again = Store(tmp_path)
-    assert cell(numbers={"lr": 0.1, "q": 10}, seed=1) in again  # the order of names does not matter
+    assert (
+        cell(settings={"lr": 0.1, "q": 10}, seed=1) in again
+    )  # the order of names does not matter
     assert cell(seed=2) not in again and len(again) == 1
     assert [result for _, result in again] == [RESULT]
 
@@ -54,12 +56,14 @@ def test_a_store_of_another_version_is_refused_and_never_misread(tmp_path) -> No
         ({"result": {**RESULT, "after": "x"}}, b""),
         ({"cell": {}}, b""),
         ({"cell": {"method": 3}}, b""),
-        ({"cell": {"method": "soda", "numbers": 3}}, b""),
+        ({"cell": {"method": "soda", "settings": 3}}, b""),
         ({"cell": {"method": "soda", "prompt": "of a later version"}}, b""),
         ({}, b"\xff\xfe"),
     ],
 )
-def test_a_damaged_line_is_named_with_its_number(tmp_path, change: dict, raw: bytes, capsys) -> None:
+def test_a_damaged_line_is_named_with_its_number(
+    tmp_path, change: dict, raw: bytes, capsys
+) -> None:
     Store(tmp_path).add(cell(), RESULT)
     path = tmp_path / "results.jsonl"
     whole = path.read_bytes()
@@ -82,7 +86,9 @@ def test_an_empty_line_is_none(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("place", ["file", "file/below", "/proc/nowhere"])
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, place: str, capsys) -> None:
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(
+    tmp_path, place: str, capsys
+) -> None:
     (tmp_path / "file").write_text("")
     for command in (["run", "small", "--scale", "tiny"], ["merge", str(tmp_path / "store")]):
         Store(tmp_path / "store").add(cell(), RESULT)
@@ -111,7 +117,9 @@ def test_a_merge_takes_adaptors_and_tells_which_cells_came_out_otherwise(tmp_pat
     assert main(["bench", "merge", *places[:2], "--out", places[2], "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [told[place]["taken"] for place in places[:2]] == [1, 1]
-    assert told[places[1]]["differing"] == ["soda on gaussian_noise 5 of cifar10, cifar10_resnet20, 500 images, seed 0"]
+    assert told[places[1]]["differing"] == [
+        "soda on gaussian_noise 5 of cifar10, cifar10_resnet20, 500 images, seed 0"
+    ]
     both = Store(places[2])
     assert both.results[cell(seed=0).key]["result"] == RESULT
     assert both.adaptor_path(cell(seed=1)).read_bytes() == b"an adaptor"

@@ -36,13 +36,17 @@ class Server:
         self.headers: list[dict[str, str]] = []
         self.pages: dict[str, Any] = {}  # what GET answers instead of the truth, by path
         self.lock, self.closing = threading.Lock(), threading.Event()
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"server_state": self}))
+        self.http = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Bound", (Handler,), {"server_state": self})
+        )
         self.http.daemon_threads = True
         if context is not None:
             self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
         self.root = f"{scheme}://127.0.0.1:{self.http.server_port}"
         self.url = f"{self.root}/v2/models/tiny"
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
 
     def __enter__(self) -> Server:
         self.thread.start()
@@ -98,7 +102,11 @@ class Handler(BaseHTTPRequestHandler):
         state, split = self.server_state, self.headers.get("Inference-Header-Content-Length")
         request = json.loads(body if split is None else body[: int(split)])
         [sent], [wanted] = request["inputs"], request["outputs"]
-        raw = sent["data"] if split is None else np.frombuffer(body[int(split) :], DTYPES[sent["datatype"]])
+        raw = (
+            sent["data"]
+            if split is None
+            else np.frombuffer(body[int(split) :], DTYPES[sent["datatype"]])
+        )
         tensor = np.array(raw, DTYPES[sent["datatype"]]).reshape(sent["shape"])
         assert sent["name"] == "images" and sent["datatype"] == state.datatype
         with state.lock:
@@ -110,7 +118,9 @@ class Handler(BaseHTTPRequestHandler):
             fault(self, {"outputs": [{**output, "data": rows.ravel().tolist()}]})
         elif wanted.get("parameters", {}).get("binary_data"):
             tail = rows.astype("<f4").tobytes()
-            header = json.dumps({"outputs": [{**output, "parameters": {"binary_data_size": len(tail)}}]}).encode()
+            header = json.dumps(
+                {"outputs": [{**output, "parameters": {"binary_data_size": len(tail)}}]}
+            ).encode()
             self.reply(header + tail, {"Inference-Header-Content-Length": str(len(header))})
         else:
             self.reply({"outputs": [{**output, "data": rows.ravel().tolist()}]})

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from soda_tta.box import CallableBox
 from soda_tta.box.box import Wrapper, check_probabilities, softmax
-from soda_tta.box.input import check_images
+from soda_tta.box.facts import check_images
 from soda_tta.errors import BoxError, ImageError
 
 HALVES = np.full((3, 2), 0.5)
@@ -28,7 +28,10 @@ REFUSED = {
         [[0.5, 0.5], [1e300, 0], [0.5, 0.5]],
         "NaN or infinity .first in row 1",
     ),
-    "logits": ([[4, 3.31], [0, 1], [1, 0]], r"rows that sum to 7.31; if these are logits, pass --logits"),
+    "logits": (
+        [[4, 3.31], [0, 1], [1, 0]],
+        r"rows that sum to 7.31; if these are logits, pass --logits",
+    ),
     "negative": ([[0.5, 0.5], [1.5, -0.5], [0.5, 0.5]], r"negative numbers \(-0.5\); .*--logits"),
     "rows that sum to 0": (np.zeros((3, 2)), "sum to 0"),
     "too few rows": (HALVES[:2], "2 rows for 3 images"),
@@ -48,7 +51,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("answer", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_an_unusable_answer_is_a_box_error_that_says_what_came_back(answer: object, sentence: str) -> None:
+def test_an_unusable_answer_is_a_box_error_that_says_what_came_back(
+    answer: object, sentence: str
+) -> None:
     with pytest.raises(BoxError, match=sentence):
         returning(answer)(GREY)
 
@@ -70,7 +75,9 @@ def test_probabilities_come_back_as_float32_rows(answer: object) -> None:
     np.testing.assert_allclose(got, np.asarray(answer, np.float32).reshape(got.shape), atol=1e-6)
 
 
-@pytest.mark.parametrize(("total", "accepted"), [(0.991, True), (1.009, True), (0.98, False), (1.02, False)])
+@pytest.mark.parametrize(
+    ("total", "accepted"), [(0.991, True), (1.009, True), (0.98, False), (1.02, False)]
+)
 def test_a_row_may_miss_one_by_a_hundredth(total: float, accepted: bool) -> None:
     answer = np.array([[total - 0.25, 0.25]])
     if accepted:
@@ -81,7 +88,9 @@ def test_a_row_may_miss_one_by_a_hundredth(total: float, accepted: bool) -> None
 
 
 def test_rounding_below_zero_is_clipped() -> None:
-    assert check_probabilities(np.array([[1 + 5e-7, -5e-7]]), 1, None, False).tolist() == [[1.0, 0.0]]
+    assert check_probabilities(np.array([[1 + 5e-7, -5e-7]]), 1, None, False).tolist() == [
+        [1.0, 0.0]
+    ]
 
 
 def test_the_number_of_classes_cannot_change_between_calls() -> None:
@@ -142,9 +151,15 @@ def test_one_image_alone_gets_the_answer_it_gets_in_a_batch(box, images) -> None
 
 
 NOT_IMAGES = {
-    "bytes": (np.zeros((1, 3, 4, 4), np.uint8), "float32 images in .0, 1.; got uint8: divide bytes by 255"),
+    "bytes": (
+        np.zeros((1, 3, 4, 4), np.uint8),
+        "float32 images in .0, 1.; got uint8: divide bytes by 255",
+    ),
     "float64": (np.zeros((1, 3, 4, 4)), "got float64"),
-    "channels last": (np.zeros((1, 4, 4, 3), np.float32), r"\(n, 3, height, width\); got \(1, 4, 4, 3\)"),
+    "channels last": (
+        np.zeros((1, 4, 4, 3), np.float32),
+        r"\(n, 3, height, width\); got \(1, 4, 4, 3\)",
+    ),
     "grey": (np.zeros((1, 1, 4, 4), np.float32), r"got \(1, 1, 4, 4\)"),
     "one image": (np.zeros((3, 4, 4), np.float32), r"got \(3, 4, 4\)"),
     "above one": (np.full((1, 3, 4, 4), 255, np.float32), r"pixels in \[0, 1\]; got 255 .. 255"),
@@ -154,7 +169,9 @@ NOT_IMAGES = {
 
 
 @pytest.mark.parametrize(("images", "sentence"), NOT_IMAGES.values(), ids=NOT_IMAGES)
-def test_what_is_not_an_image_never_reaches_the_model(images: np.ndarray, sentence: str, model) -> None:
+def test_what_is_not_an_image_never_reaches_the_model(
+    images: np.ndarray, sentence: str, model
+) -> None:
     with pytest.raises(ImageError, match=sentence):
         CallableBox(model)(images)
     assert model.asked == 0

@@ -10,7 +10,7 @@ from torch import nn
 
 from soda_tta import load_box
 from soda_tta.box import Batched, CallableBox, ModuleBox, OnnxBox
-from soda_tta.box.retrying import patiently
+from soda_tta.box.wrappers.retrying import patiently
 from soda_tta.errors import BoxError, BoxUnavailable
 
 GREY = np.full((2, 3, 4, 4), 0.5, np.float32)
@@ -45,7 +45,9 @@ def test_a_pytorch_module_becomes_a_white_box() -> None:
     module = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
     box = load_box(module, logits=True, mean=(0.5,), batch=4)
     assert isinstance(box, ModuleBox)
-    assert box.module is module and box.logits and box.batch == 4 and box.input.mean == (0.5, 0.5, 0.5)
+    assert (
+        box.module is module and box.logits and box.batch == 4 and box.input.mean == (0.5, 0.5, 0.5)
+    )
 
 
 def test_a_box_stays_what_it_is() -> None:
@@ -60,7 +62,9 @@ def test_a_function_in_a_file_is_named_after_a_colon(source: Path) -> None:
     assert load_box(f"{source}:classify", pixel_range=0.5)(GREY).tolist() == [[0.25, 0.75]] * 2
 
 
-def test_a_function_in_an_installed_module_is_named_after_a_colon(monkeypatch, tmp_path: Path) -> None:
+def test_a_function_in_an_installed_module_is_named_after_a_colon(
+    monkeypatch, tmp_path: Path
+) -> None:
     (tmp_path / "deployed_model.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(tmp_path)
     assert load_box("deployed_model:classify")(GREY).tolist() == [[0.5, 0.5]] * 2
@@ -79,7 +83,11 @@ def test_an_address_becomes_concurrent_retried_requests(server) -> None:
 
 
 def test_options_that_are_none_are_not_stated() -> None:
-    assert load_box(halves, mean=None, logits=None, certificate_authority=None).input.mean == (0, 0, 0)
+    assert load_box(halves, mean=None, logits=None, certificate_authority=None).input.mean == (
+        0,
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin"])
@@ -87,7 +95,8 @@ def test_pickles_are_never_opened(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"model{suffix}"
     path.write_bytes(b"cos\nsystem\n(S'touch opened'\ntR.")
     with pytest.raises(
-        BoxError, match="may be a pickle, which can run code when it is opened; export the model to ONNX"
+        BoxError,
+        match="may be a pickle, which can run code when it is opened; export the model to ONNX",
     ):
         load_box(path)
 
@@ -121,7 +130,9 @@ def test_a_file_may_have_dataclasses_and_neighbours(monkeypatch, tmp_path: Path)
         "from __future__ import annotations\nfrom dataclasses import dataclass\nimport zz_neighbour\n"
         "@dataclass\nclass Own:\n    number: int = 1\ndef f(images):\n    return zz_neighbour.answer(images)\n"
     )
-    (tmp_path / "zz_neighbour.py").write_text("def answer(images):\n    return [[0.5, 0.5]] * len(images)\n")
+    (tmp_path / "zz_neighbour.py").write_text(
+        "def answer(images):\n    return [[0.5, 0.5]] * len(images)\n"
+    )
     assert load_box(f"{tmp_path / 'json.py'}:f")(GREY).tolist() == [[0.5, 0.5]] * 2
     assert "loads" in vars(sys.modules["json"])  # a file takes the place of no module of that name
 
@@ -132,7 +143,8 @@ def test_something_that_is_no_function_is_refused(source: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("def f(:", "SyntaxError"), ("1 / 0", "ZeroDivisionError"), ("import zzz", "zzz")]
+    ("text", "found"),
+    [("def f(:", "SyntaxError"), ("1 / 0", "ZeroDivisionError"), ("import zzz", "zzz")],
 )
 def test_a_file_that_cannot_be_run_says_why(text: str, found: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
@@ -141,10 +153,14 @@ def test_a_file_that_cannot_be_run_says_why(text: str, found: str, tmp_path: Pat
         load_box(f"{path}:f")
 
 
-@pytest.mark.parametrize("known", ["logits", "mean", "std", "pixel_range", "layout", "channels", "size", "batch"])
+@pytest.mark.parametrize(
+    "known", ["logits", "mean", "std", "pixel_range", "layout", "channels", "size", "batch"]
+)
 def test_unknown_options_are_named_beside_the_known_ones(known: str, tiny_onnx) -> None:
     for model in (halves, nn.Flatten(), tiny_onnx()):
-        with pytest.raises(BoxError, match=rf"sharpness does not apply to .*what can be stated: .*\b{known}\b"):
+        with pytest.raises(
+            BoxError, match=rf"sharpness does not apply to .*what can be stated: .*\b{known}\b"
+        ):
             load_box(model, sharpness=1)
 
 
@@ -160,7 +176,9 @@ def test_the_options_of_a_remote_model_are_listed(server) -> None:
 
 def test_a_function_that_takes_bytes_gets_0_to_255() -> None:
     seen = []
-    load_box(lambda images: seen.append(images) or halves(images), dtype="uint8", layout="NHWC")(GREY)
+    load_box(lambda images: seen.append(images) or halves(images), dtype="uint8", layout="NHWC")(
+        GREY
+    )
     assert seen[0].dtype == np.uint8 and (seen[0] == 128).all()
 
 
@@ -169,7 +187,9 @@ def test_a_senseless_option_is_refused_before_anything_is_asked() -> None:
         load_box(halves, layout="CHWN")
 
 
-@pytest.mark.parametrize("senseless", [{"batch": 0}, {"timeout": -1}, {"batch": -3}, {"timeout": float("nan")}])
+@pytest.mark.parametrize(
+    "senseless", [{"batch": 0}, {"timeout": -1}, {"batch": -3}, {"timeout": float("nan")}]
+)
 def test_no_images_a_request_and_no_time_to_wait_make_no_sense(senseless: dict) -> None:
     with pytest.raises(BoxError, match="it must be more than 0"):
         load_box(halves, **senseless)
@@ -186,6 +206,8 @@ def test_a_server_that_is_slow_to_come_is_loaded_with_all_that_was_stated(monkey
             super().__init__(halves)
 
     monkeypatch.setattr("soda_tta.box.load.OpenInferenceBox", Slow)
-    monkeypatch.setattr("soda_tta.box.load.patiently", partial(patiently, sleep=lambda seconds: None))
+    monkeypatch.setattr(
+        "soda_tta.box.load.patiently", partial(patiently, sleep=lambda seconds: None)
+    )
     box = load_box("http://host/v2/models/cats", partial=True)
     assert len(tries) == 3 and box.partial

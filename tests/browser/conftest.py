@@ -28,13 +28,17 @@ class Visit:
     """A page as a reader sees it, and what it did behind their back."""
 
     def __init__(self, browser: Any, path: Path, width: int, scheme: str = "light") -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme
+        )
         self.page = self.context.new_page()
         self.troubles: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.troubles.append(message.text))
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.troubles.append(dialog.message), dialog.dismiss()))
+        self.page.on(
+            "dialog", lambda dialog: (self.troubles.append(dialog.message), dialog.dismiss())
+        )
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
         self.page.wait_for_load_state("networkidle")

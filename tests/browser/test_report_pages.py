@@ -14,7 +14,9 @@ from soda_tta.report import write_report
 from .conftest import Visit
 
 pytestmark = pytest.mark.browser
-EVIL = "<script>alert('evil')</script><img src=http://evil.example/x onerror=alert(1)>" + "long" * 60
+EVIL = (
+    "<script>alert('evil')</script><img src=http://evil.example/x onerror=alert(1)>" + "long" * 60
+)
 PAGES = ("run", "plain", "compared", "bench", "evil", "killed")
 PHONE, DESK = 380, 1100
 
@@ -31,10 +33,22 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     made = {name: place / f"{name}.html" for name in PAGES}
     write_report(run, made["run"], images=images, labels=labels, price=1.5)
     write_report(run, made["plain"])
-    write_report([run, other, adapt(images, box, "lame")], made["compared"], images=images, labels=labels)
+    write_report(
+        [run, other, adapt(images, box, "lame")], made["compared"], images=images, labels=labels
+    )
     store = Store(place / "store")
     for corruption in ("fog", "contrast"):
-        for method in ("soda", "deployed", "soda-fo", "bn", "tent", "lame", "dine", "beta", "da-pl"):
+        for method in (
+            "soda",
+            "deployed",
+            "soda-fo",
+            "bn",
+            "tent",
+            "lame",
+            "dine",
+            "beta",
+            "da-pl",
+        ):
             store.add(Cell(method=method, corruption=corruption), measured(40, 50))
     write_report(store.folder, made["bench"])
     run.names[:] = [f"{EVIL}{index}" for index in range(300)]
@@ -49,9 +63,19 @@ def pages(tmp_path_factory) -> dict[str, Path]:
 
 
 def measured(before: float, after: float) -> dict[str, Any]:
-    curve = [{"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": before + e} for e in (1, 2, 3)]
-    counts = {"queries": {"select": 100}, "queries_an_image": 10.0, "seconds": 60.0}
-    return {"before": before, "after": after, **counts, "stopped": "finished", "curve": curve, "card": {}}
+    curve = [
+        {"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": before + e}
+        for e in (1, 2, 3)
+    ]
+    counts = {"queries": {"select": 100}, "queries_per_image": 10.0, "seconds": 60.0}
+    return {
+        "before": before,
+        "after": after,
+        **counts,
+        "stopped": "finished",
+        "curve": curve,
+        "card": {},
+    }
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -64,7 +88,9 @@ def test_a_page_is_quiet_whole_and_fits(browser, pages, name: str, width: int, s
         )
         assert all(broken), "an image does not decode"
         assert len(broken) >= (9 if name in ("run", "evil") else 0)
-        scrolled, seen = visit.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        scrolled, seen = visit.page.evaluate(
+            "[document.documentElement.scrollWidth, window.innerWidth]"
+        )
         assert scrolled <= seen == width
         assert visit.page.evaluate("document.scripts.length") == 0
 
@@ -77,7 +103,9 @@ def test_figures_have_their_colours_and_words_in_both_schemes(browser, pages) ->
             colours = set(visit.page.evaluate(drawn))
             assert len(colours) == 1  # all of them the page's ink
             inks.append(colours.pop())
-            sizes = visit.page.evaluate("[...document.querySelectorAll('figure svg')].map(s => s.clientWidth)")
+            sizes = visit.page.evaluate(
+                "[...document.querySelectorAll('figure svg')].map(s => s.clientWidth)"
+            )
             assert len(sizes) == 7 and min(sizes) > 300
             words = visit.page.inner_text("body")
             assert "mutual information (nats)" in words and "cycles a pixel" in words
@@ -96,6 +124,9 @@ def test_text_in_figures_can_be_read_on_a_phone(browser, pages) -> None:
 def test_it_prints_on_a_few_sheets_of_white_paper(browser, pages) -> None:
     with Visit(browser, pages["run"], DESK, "dark") as visit:
         visit.page.emulate_media(media="print")
-        assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        assert (
+            visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            == "rgb(255, 255, 255)"
+        )
         printed = visit.page.pdf(format="A4")
         assert printed.startswith(b"%PDF") and 2 <= printed.count(b"/Type /Page\n") <= 10

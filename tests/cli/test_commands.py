@@ -40,19 +40,40 @@ def place(tmp_path) -> Path:
 def soda(place: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
     command = [*SODA, *words]
     return subprocess.run(
-        command, cwd=place, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+        command,
+        cwd=place,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
     )
 
 
 ADAPT = ["adapt", "--model", "model.py:predict", "--images", "night"]
-SMALL = ["--method", "soda", "--set", "epochs=2", "--set", "batch=16", "--set", "width=4", "--set", "lr=0.05"]
+SMALL = [
+    "--method",
+    "soda",
+    "--set",
+    "epochs=2",
+    "--set",
+    "batch=16",
+    "--set",
+    "width=4",
+    "--set",
+    "lr=0.05",
+]
 
 
 def test_adapt_apply_export_from_end_to_end(place) -> None:
     done = soda(place, *ADAPT, *SMALL, "--out", "run", "--price", "2")
     assert done.returncode == 0, done.stderr
-    assert "560 (select 40, probe 480, evaluate 40)" in done.stdout and "1.12 in all at 2 a thousand" in done.stdout
-    assert {"run.json", "history.jsonl", "predictions.csv", "adaptor.safetensors"} <= set(os.listdir(place / "run"))
+    assert (
+        "560 (select 40, probe 480, evaluate 40)" in done.stdout
+        and "1.12 in all at 2 a thousand" in done.stdout
+    )
+    assert {"run.json", "history.jsonl", "predictions.csv", "adaptor.safetensors"} <= set(
+        os.listdir(place / "run")
+    )
     applied = soda(
         place,
         "apply",
@@ -66,10 +87,15 @@ def test_adapt_apply_export_from_end_to_end(place) -> None:
         "a.csv",
     )
     assert applied.returncode == 0 and "40 queries" in applied.stderr
-    after = [line.split(",")[3] for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]]
+    after = [
+        line.split(",")[3]
+        for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]
+    ]
     assert [line.split(",")[1] for line in (place / "a.csv").read_text().splitlines()[1:]] == after
     exported = soda(place, "export", "run", "night.onnx", "--json")
-    assert json.loads(exported.stdout)["largest_deviation"] <= 1e-5 and (place / "night.onnx").exists()
+    assert (
+        json.loads(exported.stdout)["largest_deviation"] <= 1e-5 and (place / "night.onnx").exists()
+    )
     saved = soda(place, "apply", "--adaptor", "run", "--images", "night", "--save-images", "day")
     assert saved.returncode == 0 and len(list((place / "day").glob("*.png"))) == 40
 
@@ -83,22 +109,57 @@ def test_what_the_model_was_told_need_not_be_told_again(place) -> None:
     told = ["--logits", "--mean", "0.5", "--std", "0.25"]
     adapt = ["adapt", "--model", "logits.py:predict", "--images", "night", *SMALL, "--out", "run"]
     assert soda(place, *adapt, *told).returncode == 0
-    after = [line.split(",")[3] for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]]
-    apply = ["apply", "--adaptor", "run", "--images", "night", "--out", "a.csv", "--force", "--model"]
+    after = [
+        line.split(",")[3]
+        for line in (place / "run" / "predictions.csv").read_text().splitlines()[1:]
+    ]
+    apply = [
+        "apply",
+        "--adaptor",
+        "run",
+        "--images",
+        "night",
+        "--out",
+        "a.csv",
+        "--force",
+        "--model",
+    ]
     apply[2] = "run/adaptor.safetensors"  # the run around it is found
-    for model, says in (("logits.py:predict", ""), ("logits.py:other", "not the model the adaptor was learnt for")):
+    for model, says in (
+        ("logits.py:predict", ""),
+        ("logits.py:other", "not the model the adaptor was learnt for"),
+    ):
         applied = soda(place, *apply, model)
-        assert applied.returncode == 0 and says in applied.stderr and ("not the model" in applied.stderr) == bool(says)
-        assert [line.split(",")[1] for line in (place / "a.csv").read_text().splitlines()[1:]] == after
+        assert (
+            applied.returncode == 0
+            and says in applied.stderr
+            and ("not the model" in applied.stderr) == bool(says)
+        )
+        assert [
+            line.split(",")[1] for line in (place / "a.csv").read_text().splitlines()[1:]
+        ] == after
 
 
 def test_json_prints_one_object_and_nothing_else(place) -> None:
     done = soda(place, *ADAPT, *SMALL, "--out", "run", "--json")
     summary = json.loads(done.stdout)
-    assert summary["queries"] == {"select": 40, "probe": 480, "evaluate": 40} and summary["stopped"] == "finished"
+    assert (
+        summary["queries"] == {"select": 40, "probe": 480, "evaluate": 40}
+        and summary["stopped"] == "finished"
+    )
     assert done.stderr == ""
     answers = json.loads(
-        soda(place, "apply", "--adaptor", "run", "--model", "model.py:predict", "--images", "night", "--json").stdout
+        soda(
+            place,
+            "apply",
+            "--adaptor",
+            "run",
+            "--model",
+            "model.py:predict",
+            "--images",
+            "night",
+            "--json",
+        ).stdout
     )
     assert answers["queries"] == 40 and answers["answers"][0]["image"] == "00.png"
 
@@ -111,12 +172,16 @@ def test_a_dry_run_says_the_cost_and_spends_nothing(place) -> None:
     assert plan["total"] == 40 * 902 and plan["money"] == pytest.approx(40 * 902 / 1000 * 1.5)
     text = soda(place, *paper, "--budget", "10", SLOW="60").stdout
     assert "nothing was asked" in text and "1 of 150" in text
-    left = [path.name for path in Path(place).iterdir() if path.name != "__pycache__"]  # Python's own
+    left = [
+        path.name for path in Path(place).iterdir() if path.name != "__pycache__"
+    ]  # Python's own
     assert sorted(left) == ["model.py", "night"]
 
 
 def test_the_default_is_soda_e_and_says_what_a_budget_buys(place) -> None:
-    plan = json.loads(soda(place, *ADAPT, "--dry-run", "--budget", "60", "--json", SLOW="60").stdout)
+    plan = json.loads(
+        soda(place, *ADAPT, "--dry-run", "--budget", "60", "--json", SLOW="60").stdout
+    )
     assert plan["method"] == "soda-e" and plan["total"] <= plan["limit"] == 60 * 40
     assert plan["queries"]["judge"] == 20 and plan["queries"]["probe"] > 1000
     done = soda(place, *ADAPT, "--budget", "60", "--out", "run", "--json")
@@ -130,7 +195,9 @@ def test_the_default_is_soda_e_and_says_what_a_budget_buys(place) -> None:
 def test_methods_lists_needs_and_costs(place) -> None:
     text = soda(place, "methods").stdout
     assert "soda-auto" in text and "902" in text
-    assert {"deployed", "soda"} <= {row["name"] for row in json.loads(soda(place, "methods", "--json").stdout)}
+    assert {"deployed", "soda"} <= {
+        row["name"] for row in json.loads(soda(place, "methods", "--json").stdout)
+    }
 
 
 @pytest.mark.parametrize(
@@ -142,11 +209,23 @@ def test_methods_lists_needs_and_costs(place) -> None:
         ([*ADAPT, "--out", "r", "--budget", "0.5"], "at least 1"),
         ([*ADAPT], "--out RUN"),
         (["adapt", "--model", "model.py:logits", "--images", "night", "--out", "r"], "--logits"),
-        (["adapt", "--model", "model.py:nothing", "--images", "night", "--out", "r"], "no function"),
-        (["adapt", "--model", "weights.pth", "--images", "night", "--out", "r"], "export the model to ONNX"),
+        (
+            ["adapt", "--model", "model.py:nothing", "--images", "night", "--out", "r"],
+            "no function",
+        ),
+        (
+            ["adapt", "--model", "weights.pth", "--images", "night", "--out", "r"],
+            "export the model to ONNX",
+        ),
         (["adapt", "--model", "none.onnx", "--images", "night", "--out", "r"], "does not exist"),
-        (["adapt", "--model", "model.py:predict", "--images", "nowhere", "--out", "r"], "does not exist"),
-        (["apply", "--adaptor", "model.py", "--images", "night", "--save-images", "x"], "not an adaptor"),
+        (
+            ["adapt", "--model", "model.py:predict", "--images", "nowhere", "--out", "r"],
+            "does not exist",
+        ),
+        (
+            ["apply", "--adaptor", "model.py", "--images", "night", "--save-images", "x"],
+            "not an adaptor",
+        ),
         (["export", "nowhere", "x.onnx"], "does not exist"),
     ],
 )
@@ -158,7 +237,9 @@ def test_errors_are_one_line_with_a_remedy(place, words, says: str) -> None:
 def test_a_forgotten_option_can_be_added_and_the_command_run_again(place) -> None:
     words = ["adapt", "--model", "model.py:logits", "--images", "night", *SMALL, "--out", "r"]
     failed = soda(place, *words)
-    assert failed.returncode == 2 and "--logits" in failed.stderr and "--resume" not in failed.stderr
+    assert (
+        failed.returncode == 2 and "--logits" in failed.stderr and "--resume" not in failed.stderr
+    )
     assert soda(place, *words, "--logits").returncode == 0
 
 
@@ -207,7 +288,10 @@ def test_ctrl_c_stops_after_the_step_and_says_how_to_resume(place) -> None:
     )
     journal = place / "run" / "working" / "lr-0.05" / "history.jsonl"
     deadline = time.monotonic() + 60
-    while not (journal.exists() and journal.read_text().count("\n") > 5) and time.monotonic() < deadline:
+    while (
+        not (journal.exists() and journal.read_text().count("\n") > 5)
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)

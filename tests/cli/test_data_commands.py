@@ -27,7 +27,9 @@ def place(tmp_path: Path) -> Path:
     for number in range(6):
         path = tmp_path / "day" / ("cat", "dog")[number % 2] / f"{number}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.random.default_rng(number).integers(0, 256, (32, 32, 3), np.uint8)).save(path)
+        Image.fromarray(np.random.default_rng(number).integers(0, 256, (32, 32, 3), np.uint8)).save(
+            path
+        )
     (tmp_path / "home").mkdir()
     return tmp_path
 
@@ -40,7 +42,9 @@ class Done:
 
 
 @pytest.fixture
-def soda(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> Callable[..., Done]:
+def soda(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> Callable[..., Done]:
     monkeypatch.chdir(place)
     for name, value in environment(place).items():
         monkeypatch.setenv(name, value)
@@ -52,7 +56,11 @@ def soda(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 
 def environment(place: Path) -> dict[str, str]:
-    return {"SODA_TTA_DATA": str(place / "home"), "XDG_CACHE_HOME": str(place / "cache"), "no_proxy": "127.0.0.1"}
+    return {
+        "SODA_TTA_DATA": str(place / "home"),
+        "XDG_CACHE_HOME": str(place / "cache"),
+        "no_proxy": "127.0.0.1",
+    }
 
 
 CORRUPT = ["corrupt", "--images", "day", "--corruption", "fog"]
@@ -61,7 +69,9 @@ CORRUPT = ["corrupt", "--images", "day", "--corruption", "fog"]
 def test_corrupt_mirrors_a_folder_in_a_process_of_its_own(place: Path) -> None:
     command = [*SODA, *CORRUPT, "--severity", "3", "--seed", "4", "--out", "foggy"]
     variables = {**os.environ, **environment(place)}
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, env=variables, check=False)
+    done = subprocess.run(
+        command, cwd=place, capture_output=True, text=True, env=variables, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "") and "6 corrupted images" in done.stdout
     expected = Corrupted(load_dataset(place / "day"), "fog", 3, seed=4)
     np.testing.assert_array_equal(load_dataset(place / "foggy")[slice(None)], expected[slice(None)])
@@ -81,12 +91,34 @@ def test_a_polite_kill_leaves_nothing_behind(place: Path) -> None:
     assert sorted(os.listdir(place)) == ["day", "home", "many.npy"]
 
 
-def test_corrupt_writes_all_19_in_the_published_layout(soda: Callable[..., Done], place: Path) -> None:
-    done = soda(*["corrupt", "--images", "day", "--corruption", "all", "--layout", "cifar-c", "--out", "C", "--json"])
+def test_corrupt_writes_all_19_in_the_published_layout(
+    soda: Callable[..., Done], place: Path
+) -> None:
+    done = soda(
+        *[
+            "corrupt",
+            "--images",
+            "day",
+            "--corruption",
+            "all",
+            "--layout",
+            "cifar-c",
+            "--out",
+            "C",
+            "--json",
+        ]
+    )
     facts = json.loads(done.stdout)
-    assert done.returncode == 0 and done.stderr == "" and facts["images"] == 6 and len(facts["written"]) == 20
+    assert (
+        done.returncode == 0
+        and done.stderr == ""
+        and facts["images"] == 6
+        and len(facts["written"]) == 20
+    )
     assert facts["protocol"]["constants"] == "cifar" and facts["protocol"]["frost"] == "drawn"
-    assert len(list((place / "C").glob("*.npy"))) == 20 and np.load(place / "C" / "frost.npy").shape == (30, 32, 32, 3)
+    assert len(list((place / "C").glob("*.npy"))) == 20 and np.load(
+        place / "C" / "frost.npy"
+    ).shape == (30, 32, 32, 3)
     done = soda(*CORRUPT, "--severity", "1,2", "--layout", "imagenet-c", "--out", "I")
     assert done.returncode == 0 and len(list((place / "I" / "fog" / "2").rglob("*.JPEG"))) == 6
 
@@ -94,15 +126,33 @@ def test_corrupt_writes_all_19_in_the_published_layout(soda: Callable[..., Done]
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["corrupt", "--images", "day", "--corruption", "rain", "--out", "o"], "'rain' does not exist; choose one of"),
-        ([*CORRUPT, "--severity", "7", "--out", "o"], "severity '7' does not exist; choose one of 1, 2, 3, 4, 5"),
+        (
+            ["corrupt", "--images", "day", "--corruption", "rain", "--out", "o"],
+            "'rain' does not exist; choose one of",
+        ),
+        (
+            [*CORRUPT, "--severity", "7", "--out", "o"],
+            "severity '7' does not exist; choose one of 1, 2, 3, 4, 5",
+        ),
         ([*CORRUPT, "--out", "home/../day"], "exists and is not written over"),
-        (["corrupt", "--images", "gone", "--corruption", "fog", "--out", "o"], "no path 'gone'; known by name are"),
+        (
+            ["corrupt", "--images", "gone", "--corruption", "fog", "--out", "o"],
+            "no path 'gone'; known by name are",
+        ),
         ([*CORRUPT, "--domain", "photo", "--out", "o"], "day has no domains"),
-        ([*CORRUPT, "--frost", "gone", "--corruption", "frost", "--out", "o"], "gone is not a folder"),
+        (
+            [*CORRUPT, "--frost", "gone", "--corruption", "frost", "--out", "o"],
+            "gone is not a folder",
+        ),
         (["data", "get", "mnist"], "'mnist' cannot be downloaded; only cifar10 and cifar100"),
-        (["data", "get", "cifar100", "--url", "http://127.0.0.1:1/x"], "the only source of cifar100"),
-        (["data", "get", "cifar10", "--from", "official", "--url", "http://127.0.0.1:1/x"], "cannot be read"),
+        (
+            ["data", "get", "cifar100", "--url", "http://127.0.0.1:1/x"],
+            "the only source of cifar100",
+        ),
+        (
+            ["data", "get", "cifar10", "--from", "official", "--url", "http://127.0.0.1:1/x"],
+            "cannot be read",
+        ),
     ],
 )
 def test_errors_are_one_sentence_and_leave_nothing(
@@ -114,7 +164,9 @@ def test_errors_are_one_sentence_and_leave_nothing(
     assert sorted(map(str, place.rglob("*"))) == before
 
 
-def test_a_broken_image_is_named_and_nothing_is_left(soda: Callable[..., Done], place: Path) -> None:
+def test_a_broken_image_is_named_and_nothing_is_left(
+    soda: Callable[..., Done], place: Path
+) -> None:
     (place / "day" / "dog" / "5.png").write_text("not an image")
     done = soda(*CORRUPT, "--out", "foggy")
     assert done.returncode == 2 and "day/dog/5.png cannot be read as an image" in done.stderr
@@ -122,20 +174,29 @@ def test_a_broken_image_is_named_and_nothing_is_left(soda: Callable[..., Done], 
 
 
 def test_data_list_shows_what_is_found_and_where(soda: Callable[..., Done], place: Path) -> None:
-    np.savez(place / "home" / "cifar10-test.npz", images=np.zeros((2, 32, 32, 3), np.uint8), labels=[0, 1])
+    np.savez(
+        place / "home" / "cifar10-test.npz",
+        images=np.zeros((2, 32, 32, 3), np.uint8),
+        labels=[0, 1],
+    )
     (place / "home" / "README.md").write_text("not a data set")
     (place / "home" / "models").mkdir()
     (place / "day").rename(place / "home" / "pets")
     listed = json.loads(soda("data", "list", "--json").stdout)
     assert listed["homes"] == [str(place / "home")]
-    assert [(row["name"], row["layout"]) for row in listed["found"]] == [("cifar10", "npz"), (None, "classes")]
+    assert [(row["name"], row["layout"]) for row in listed["found"]] == [
+        ("cifar10", "npz"),
+        (None, "classes"),
+    ]
     assert listed["found"][0]["bytes"] == (place / "home" / "cifar10-test.npz").stat().st_size
     assert "cifar100" in listed["absent"] and "cifar10" not in listed["absent"]
     text = soda("data", "list").stdout
     assert "cifar10-test.npz" in text and "6.7 kB" in text and "soda-tta data get cifar100" in text
 
 
-def test_data_get_refuses_what_is_not_the_official_archive(soda: Callable[..., Done], place: Path) -> None:
+def test_data_get_refuses_what_is_not_the_official_archive(
+    soda: Callable[..., Done], place: Path
+) -> None:
     (place / "served").mkdir()
     (place / "served" / "x.tar.gz").write_bytes(b"something else" * 100)
 
@@ -153,5 +214,8 @@ def test_data_get_refuses_what_is_not_the_official_archive(soda: Callable[..., D
         server.shutdown()
         server.server_close()
         thread.join()
-    assert done.returncode == 2 and "not c32a1d4ab5d03f1284b67883e8d87530; it was thrown away" in done.stderr
+    assert (
+        done.returncode == 2
+        and "not c32a1d4ab5d03f1284b67883e8d87530; it was thrown away" in done.stderr
+    )
     assert not list((place / "home").iterdir())

@@ -36,9 +36,13 @@ def write(folder: Path, seed: int, contrast: float) -> None:
     folder.mkdir()
     generator = np.random.default_rng(seed)
     for number in range(240):
-        colour = np.array([(number >> bit & 1) * 0.4 + 0.3 for bit in (2, 1, 0)]) + 0.06 * generator.standard_normal(3)
+        colour = np.array(
+            [(number >> bit & 1) * 0.4 + 0.3 for bit in (2, 1, 0)]
+        ) + 0.06 * generator.standard_normal(3)
         pixels = 0.5 + contrast * (colour - 0.5 + 0.1 * generator.standard_normal((8, 8, 3)))
-        Image.fromarray(np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)).save(folder / f"{number:03}.png")
+        Image.fromarray(np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)).save(
+            folder / f"{number:03}.png"
+        )
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +56,9 @@ def place(tmp_path_factory) -> Path:
 
 def doctor(place: Path, function: str, images: str, *words: str) -> subprocess.CompletedProcess:
     command = [*SODA, "doctor", "--model", f"model.py:{function}", "--images", images, *words]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, env={**os.environ}, check=False)
+    return subprocess.run(
+        command, cwd=place, capture_output=True, text=True, env={**os.environ}, check=False
+    )
 
 
 def test_a_shifted_folder_gets_a_go_and_a_command_that_works(place) -> None:
@@ -60,22 +66,43 @@ def test_a_shifted_folder_gets_a_go_and_a_command_that_works(place) -> None:
     assert done.returncode == 0 and done.stderr == "", done.stderr
     found = json.loads(done.stdout)
     assert found["advice"] == "go" and found["total"] <= found["limit"] == 960
-    assert {"sum", "digits", "completeness", "saturation", "shift", "balance", "trial", "rounding", "cost"} <= {
-        finding["name"] for finding in found["findings"]
-    }
-    assert all({"name", "state", "sentence", "numbers", "remedy"} == set(finding) for finding in found["findings"])
+    assert {
+        "sum",
+        "digits",
+        "completeness",
+        "saturation",
+        "shift",
+        "balance",
+        "trial",
+        "rounding",
+        "cost",
+    } <= {finding["name"] for finding in found["findings"]}
+    assert all(
+        {"name", "state", "sentence", "numbers", "remedy"} == set(finding)
+        for finding in found["findings"]
+    )
     words = shlex.split(found["command"])
     assert words[:2] == ["soda-tta", "adapt"] and "--clean" not in words and "--json" not in words
-    dry = subprocess.run([*SODA, *words[1:], "--dry-run"], cwd=place, capture_output=True, text=True, check=False)
+    dry = subprocess.run(
+        [*SODA, *words[1:], "--dry-run"], cwd=place, capture_output=True, text=True, check=False
+    )
     assert dry.returncode == 0, dry.stderr
 
 
 def test_the_page_in_the_terminal_says_what_was_spent_and_what_to_do(place) -> None:
     done = doctor(place, "predict", "night", "--price=1.5")
     assert done.returncode == 0 and "\x1b" not in done.stdout
-    assert "240 of 240 images" in done.stdout and "of at most 480 queries (select 240, probe" in done.stdout
-    assert "\ngo: " in done.stdout and "soda-tta adapt --model model.py:predict --images night --method" in done.stdout
-    assert "at 1.5 a thousand" in done.stdout and not any(line.endswith(" ") for line in done.stdout.splitlines())
+    assert (
+        "240 of 240 images" in done.stdout
+        and "of at most 480 queries (select 240, probe" in done.stdout
+    )
+    assert (
+        "\ngo: " in done.stdout
+        and "soda-tta adapt --model model.py:predict --images night --method" in done.stdout
+    )
+    assert "at 1.5 a thousand" in done.stdout and not any(
+        line.endswith(" ") for line in done.stdout.splitlines()
+    )
 
 
 def test_images_that_are_not_shifted_are_not_worth_it(place) -> None:
@@ -86,14 +113,20 @@ def test_images_that_are_not_shifted_are_not_worth_it(place) -> None:
 
 def test_a_model_that_only_names_a_class_may_be_tried_and_is_to_be_asked_for_more(place) -> None:
     done = doctor(place, "labels", "night")
-    assert done.returncode == 0 and "try: " in done.stdout and "probabilities of all classes" in done.stdout
+    assert (
+        done.returncode == 0
+        and "try: " in done.stdout
+        and "probabilities of all classes" in done.stdout
+    )
     assert "nothing finer can be seen" in done.stdout and "at most about" in done.stdout
 
 
 def test_a_model_that_breaks_leaves_what_is_known(place) -> None:
     done = doctor(place, "breaks", "night", "--json")
     found = json.loads(done.stdout)
-    assert done.returncode == 5 and found["advice"] == "unknown" and "out of memory" in found["failed"]
+    assert (
+        done.returncode == 5 and found["advice"] == "unknown" and "out of memory" in found["failed"]
+    )
     assert found["estimate"] and found["command"] is None
     text = doctor(place, "breaks", "night")
     assert text.returncode == 5 and "incomplete: " in text.stdout and "balance" in text.stdout
@@ -120,5 +153,7 @@ def test_errors_are_one_line_with_a_remedy(place, words, says: str) -> None:
 
 
 def test_it_explains_itself_and_its_exit_codes(place) -> None:
-    done = subprocess.run([*SODA, "doctor", "--help"], cwd=place, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*SODA, "doctor", "--help"], cwd=place, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and "exit codes" in done.stdout

@@ -29,7 +29,12 @@ def predict(images):
 
 def soda(place: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [*SODA, *words], cwd=place, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+        [*SODA, *words],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
     )
 
 
@@ -38,7 +43,9 @@ def place(tmp_path, images, model) -> Path:
     """A folder with a run, its images and its labels."""
     np.save(tmp_path / "night.npy", images)
     run = adapt(images, model, "soda", out=tmp_path / "run", **SMALL)
-    labels = "".join(f"{name},{label}\n" for name, label in zip(run.names, model(images).argmax(1), strict=True))
+    labels = "".join(
+        f"{name},{label}\n" for name, label in zip(run.names, model(images).argmax(1), strict=True)
+    )
     (tmp_path / "labels.csv").write_text("file,label\n" + labels)
     (tmp_path / "model.py").write_text(MODEL)
     return tmp_path
@@ -52,7 +59,17 @@ def test_a_report_lands_in_the_run_and_says_so(place) -> None:
 
 
 def test_everything_given_and_json_printed(place) -> None:
-    words = ["--images", "night.npy", "--labels", "labels.csv", "--price", "2", "--out", "page.html", "--json"]
+    words = [
+        "--images",
+        "night.npy",
+        "--labels",
+        "labels.csv",
+        "--price",
+        "2",
+        "--out",
+        "page.html",
+        "--json",
+    ]
     done = soda(place, "report", "run", *words)
     facts = json.loads(done.stdout)
     assert facts["page"] == "page.html" and facts["cost"] == pytest.approx(2.0)
@@ -95,7 +112,9 @@ def test_a_fault_of_ours_is_one_line_too_and_debug_shows_its_trace_wherever_it_s
     place, monkeypatch, capsys
 ) -> None:
     facts = json.loads((place / "run" / "run.json").read_text())
-    (place / "run" / "run.json").write_text(json.dumps({**facts, "images": 7}))  # nothing we ever write
+    (place / "run" / "run.json").write_text(
+        json.dumps({**facts, "images": 7})
+    )  # nothing we ever write
     monkeypatch.chdir(place)
     assert main(["report", "run"]) == 70
     said = capsys.readouterr().err
@@ -137,20 +156,43 @@ def test_the_summary_is_coloured_on_terminals_that_want_it_and_nowhere_else(plac
     assert "\x1b[" in coloured and "█" in coloured
     assert "\x1b[33m" not in in_terminal(command, place, NO_COLOR="1")
     piped = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True).stdout
-    assert "\x1b" not in piped and "1.50 in all at 1.5 a thousand" in piped and "estimated without labels" in piped
+    assert (
+        "\x1b" not in piped
+        and "1.50 in all at 1.5 a thousand" in piped
+        and "estimated without labels" in piped
+    )
     assert "soda-tta report run --images night.npy" in piped
     ascii_only = subprocess.run(
-        command, cwd=place, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=True
+        command,
+        cwd=place,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=True,
     )
     assert b"###" in ascii_only.stdout
 
 
 def test_a_run_is_shown_live_on_a_terminal(place) -> None:
-    words = ["adapt", "--method", "soda", "--model", "model.py:predict", "--images", "night.npy", "--out", "live"]
+    words = [
+        "adapt",
+        "--method",
+        "soda",
+        "--model",
+        "model.py:predict",
+        "--images",
+        "night.npy",
+        "--out",
+        "live",
+    ]
     for name, value in {**SMALL, "epochs": 60}.items():
         words += ["--set", f"{name}={value}"]
     shown = in_terminal([*SODA, *words], place)
-    assert "learning" in shown and "queries" in shown and "mutual information" in shown and "epoch" in shown
+    assert (
+        "learning" in shown
+        and "queries" in shown
+        and "mutual information" in shown
+        and "epoch" in shown
+    )
     assert (place / "live" / "run.json").exists()
 
 
@@ -209,8 +251,14 @@ def test_fish_completes(tmp_path) -> None:
         pytest.skip("fish is not installed")
     script = tmp_path / "script.fish"
     script.write_text(soda(tmp_path, "completion", "fish").stdout)
-    for line, expected in (("soda-tta exp", "export"), ("soda-tta bench table --format l", "latex")):
+    for line, expected in (
+        ("soda-tta exp", "export"),
+        ("soda-tta bench table --format l", "latex"),
+    ):
         done = subprocess.run(
-            ["fish", "-c", f"source {script}; complete -C '{line}'"], capture_output=True, text=True, check=True
+            ["fish", "-c", f"source {script}; complete -C '{line}'"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert expected in done.stdout

@@ -35,13 +35,22 @@ def as_bytes(images: np.ndarray) -> np.ndarray:
 def test_it_is_what_corrupting_all_at_once_gives(name: str) -> None:
     dataset = Corrupted(clean(), name, severity=3, seed=7)
     np.testing.assert_array_equal(as_bytes(dataset[ALL]), corrupt(PIXELS, name, 3, 7))
-    assert dataset.labels is not None and dataset.labels.tolist() == LABELS.tolist() and dataset.classes == CLASSES
+    assert (
+        dataset.labels is not None
+        and dataset.labels.tolist() == LABELS.tolist()
+        and dataset.classes == CLASSES
+    )
     assert dataset.title == f"pets, {name} 3"
 
 
-@given(batches=st.lists(st.lists(st.integers(0, 11), max_size=6), max_size=4), seed=st.integers(0, 2**32))
+@given(
+    batches=st.lists(st.lists(st.integers(0, 11), max_size=6), max_size=4),
+    seed=st.integers(0, 2**32),
+)
 @settings(deadline=None, max_examples=30)
-def test_an_image_does_not_depend_on_what_it_is_asked_with(batches: list[list[int]], seed: int) -> None:
+def test_an_image_does_not_depend_on_what_it_is_asked_with(
+    batches: list[list[int]], seed: int
+) -> None:
     expected = corrupt(PIXELS, "shot_noise", 5, seed)
     dataset = Corrupted(clean(), "shot_noise", 5, seed)
     for batch in batches:
@@ -59,7 +68,9 @@ def test_a_set_too_large_to_keep_is_made_anew_and_the_same(monkeypatch: pytest.M
 def test_anything_that_holds_images_can_be_corrupted_even_the_corrupted() -> None:
     floats = PIXELS.transpose(0, 3, 1, 2) / 255
     twice = Corrupted(Corrupted(floats, "fog", 1), "contrast", 2)
-    np.testing.assert_array_equal(as_bytes(twice[ALL]), corrupt(corrupt(PIXELS, "fog", 1), "contrast", 2))
+    np.testing.assert_array_equal(
+        as_bytes(twice[ALL]), corrupt(corrupt(PIXELS, "fog", 1), "contrast", 2)
+    )
     assert twice.labels is None
 
 
@@ -100,7 +111,9 @@ def test_several_go_below_corruption_and_severity_and_are_read_back(tmp_path: Pa
         for severity in (1, 4):
             written = load_dataset(tmp_path / "out", corruption=name, severity=severity)
             order = np.argsort(LABELS, kind="stable")  # by class folder
-            np.testing.assert_array_equal(as_bytes(written[ALL]), corrupt(PIXELS, name, severity)[order])
+            np.testing.assert_array_equal(
+                as_bytes(written[ALL]), corrupt(PIXELS, name, severity)[order]
+            )
             assert written.classes == CLASSES and [*written.labels] == sorted(LABELS)  # type: ignore[misc]
 
 
@@ -123,7 +136,9 @@ def test_the_cifar_c_layout_is_the_published_one(tmp_path: Path) -> None:
     rows, labels = np.load(out / "fog.npy"), np.load(out / "labels.npy")
     assert rows.shape == (60, 32, 32, 3) and rows.dtype == np.uint8
     np.testing.assert_array_equal(labels, np.tile(LABELS, 5))
-    np.testing.assert_array_equal(rows, np.concatenate([corrupt(PIXELS, "fog", s) for s in range(1, 6)]))
+    np.testing.assert_array_equal(
+        rows, np.concatenate([corrupt(PIXELS, "fog", s) for s in range(1, 6)])
+    )
     stored = load_dataset(out, corruption="snow", severity=2)
     np.testing.assert_array_equal(stored[ALL], Corrupted(clean(), "snow", 2)[ALL])
     other = Dataset(open_images(PIXELS), LABELS[::-1].copy(), CLASSES, "others")
@@ -149,7 +164,9 @@ def test_the_imagenet_c_layout_is_the_published_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("layout", ["cifar-c", "imagenet-c"])
 def test_published_layouts_need_labels(layout: str, tmp_path: Path) -> None:
     with pytest.raises(ImageError, match=f"pets has no labels, which the layout {layout} stores"):
-        write_corrupted(Dataset(open_images(PIXELS), title="pets"), tmp_path / "out", ["fog"], [1], layout)
+        write_corrupted(
+            Dataset(open_images(PIXELS), title="pets"), tmp_path / "out", ["fog"], [1], layout
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -164,7 +181,9 @@ def test_what_exists_is_not_written_over(layout: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("failure", [ImageError, KeyboardInterrupt, OSError])
 @pytest.mark.parametrize("layout", ["folder", "cifar-c", "imagenet-c"])
-def test_nothing_half_written_is_left_behind(layout: str, failure: type[BaseException], tmp_path: Path) -> None:
+def test_nothing_half_written_is_left_behind(
+    layout: str, failure: type[BaseException], tmp_path: Path
+) -> None:
     def advance(images: int) -> None:
         raise failure("in the middle")
 

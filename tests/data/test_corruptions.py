@@ -105,7 +105,9 @@ def test_an_image_does_not_depend_on_its_batch(name: str) -> None:
     images = scene(300)  # more than one internal batch
     whole = corrupt(images, name, 5, seed=3)
     for first, last in [(0, 1), (1, 8), (255, 257), (299, 300)]:
-        assert (corrupt(images[first:last], name, 5, seed=3, start=first) == whole[first:last]).all()
+        assert (
+            corrupt(images[first:last], name, 5, seed=3, start=first) == whole[first:last]
+        ).all()
 
 
 @every_corruption
@@ -153,7 +155,8 @@ NOT_ORDERED = {"saturate", "spatter", "elastic_transform", "glass_blur", "snow",
 def test_a_higher_severity_changes_more(name: str, constants: str) -> None:
     images = scene(24, 64, 64)
     change = [
-        np.abs(corrupt(images, name, severity, 0, constants).astype(float) - images).mean() for severity in SEVERITIES
+        np.abs(corrupt(images, name, severity, 0, constants).astype(float) - images).mean()
+        for severity in SEVERITIES
     ]
     assert change[0] > 0
     if name not in NOT_ORDERED:
@@ -165,8 +168,12 @@ def test_a_higher_severity_changes_more(name: str, constants: str) -> None:
 def test_the_size_chooses_the_constants() -> None:
     for side, constants in [(64, "cifar"), (65, "imagenet")]:
         images = scene(1, side, side)
-        assert (corrupt(images, "contrast") == corrupt(images, "contrast", constants=constants)).all()
-    assert (corrupt(scene(1), "contrast") != corrupt(scene(1), "contrast", constants="imagenet")).any()
+        assert (
+            corrupt(images, "contrast") == corrupt(images, "contrast", constants=constants)
+        ).all()
+    assert (
+        corrupt(scene(1), "contrast") != corrupt(scene(1), "contrast", constants="imagenet")
+    ).any()
 
 
 def test_threads_do_not_matter() -> None:
@@ -192,7 +199,9 @@ def test_threads_do_not_matter() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    assert (corrupt(scene(1), "fog", np.int64(3), np.int64(1)) == corrupt(scene(1), "fog", 3, 1)).all()
+    assert (
+        corrupt(scene(1), "fog", np.int64(3), np.int64(1)) == corrupt(scene(1), "fog", 3, 1)
+    ).all()
 
 
 def test_a_mapped_file_comes_back_as_a_plain_array(tmp_path: Path) -> None:
@@ -204,7 +213,12 @@ def test_a_mapped_file_comes_back_as_a_plain_array(tmp_path: Path) -> None:
 
 def test_no_torch_is_needed() -> None:
     code = "import sys, soda_tta.data.corruptions; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}
+        ).returncode
+        == 0
+    )
 
 
 # --- values computed by hand ----------------------------------------
@@ -312,7 +326,11 @@ def test_glass_blur_equals_the_walk_it_replaces() -> None:
 
     height, width, shift = 20, 23, 2
     source = _scatter(height, width, shift, [np.random.default_rng(5)])[0]
-    rows, columns = np.random.default_rng(5).integers(-shift, shift, (2, height, width), dtype=np.int8).astype(int)
+    rows, columns = (
+        np.random.default_rng(5)
+        .integers(-shift, shift, (2, height, width), dtype=np.int8)
+        .astype(int)
+    )
     walked = np.arange(height * width).reshape(height, width)
     for row in range(height - shift, shift, -1):
         for column in range(width - shift, shift, -1):
@@ -348,13 +366,19 @@ def test_fog_keeps_the_brightest_level() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "rain"}, "corruption 'rain' does not exist; choose one of gaussian_noise, shot_noise"),
+        (
+            {"name": "rain"},
+            "corruption 'rain' does not exist; choose one of gaussian_noise, shot_noise",
+        ),
         ({"name": ["fog"]}, "corruption .* does not exist"),
         ({"severity": 0}, "severity 0 does not exist; choose one of 1, 2, 3, 4, 5"),
         ({"severity": 6}, "severity 6 does not exist"),
         ({"severity": 2.0}, "severity 2.0 does not exist"),
         ({"severity": True}, "severity True does not exist"),
-        ({"constants": "mnist"}, "constant set 'mnist' does not exist; choose one of cifar, imagenet"),
+        (
+            {"constants": "mnist"},
+            "constant set 'mnist' does not exist; choose one of cifar, imagenet",
+        ),
         ({"seed": -1}, "seed is -1; pass a whole number from 0 upwards"),
         ({"start": 0.5}, "start is 0.5; pass a whole number"),
         ({"images": [[1, 2], [3, 4]]}, "images are a list; pass np.asarray"),
@@ -368,7 +392,10 @@ def test_fog_keeps_the_brightest_level() -> None:
         ({"images": np.zeros((1, 32, 32, 1), np.uint8)}, "convert them to RGB"),
         ({"images": np.zeros((4, 4), np.uint8)}, "stack RGB images"),
         ({"images": np.zeros((1, 8, 32, 3), np.uint8)}, "sides from 16 pixels"),
-        ({"images": np.full((1, 3, 32, 32), 1.5)}, r"range from 1.5 to 1.5; scale them to \[0, 1\]"),
+        (
+            {"images": np.full((1, 3, 32, 32), 1.5)},
+            r"range from 1.5 to 1.5; scale them to \[0, 1\]",
+        ),
         ({"images": np.full((1, 3, 32, 32), -0.5)}, "undo any normalisation"),
         ({"images": np.full((1, 3, 32, 32), np.nan)}, "range from nan"),
         ({"name": "frost", "frost": "nowhere/at/all"}, "is not a folder; pass frost=None"),

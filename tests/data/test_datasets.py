@@ -15,9 +15,9 @@ from soda_tta import adapt
 from soda_tta.cli import main
 from soda_tta.data import Dataset, load_dataset, open_images
 from soda_tta.data.catalogue import homes, spelled
-from soda_tta.data.cifar import CIFAR10, CIFAR100
 from soda_tta.data.corruptions import CORRUPTIONS, corrupt
-from soda_tta.data.imagenet import standard_view
+from soda_tta.data.formats.cifar import CIFAR10, CIFAR100
+from soda_tta.data.formats.imagenet import standard_view
 from soda_tta.data.load import recognise
 from soda_tta.errors import CorruptionError, ImageError, SodaError
 
@@ -57,11 +57,21 @@ def written_by_python_2(pixels: np.ndarray, key: bytes, labels: list[int]) -> by
     def text(value: bytes) -> bytes:
         return b"U" + bytes([len(value)]) + value
 
-    kind = b"cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R(K\x03" + text(b"|") + b"NNNJ\xff\xff\xff\xff" * 1
+    kind = (
+        b"cnumpy\ndtype\n"
+        + text(b"u1")
+        + b"K\x00K\x01\x87R(K\x03"
+        + text(b"|")
+        + b"NNNJ\xff\xff\xff\xff" * 1
+    )
     kind += b"J\xff\xff\xff\xffK\x00tb"
-    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85" + text(b"b") + b"\x87R"
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85" + text(b"b") + b"\x87R"
+    )
     shape = b"M" + struct.pack("<H", len(rows)) + b"M" + struct.pack("<H", 3072) + b"\x86"
-    array += b"(K\x01" + shape + kind + b"\x89T" + struct.pack("<I", rows.size) + rows.tobytes() + b"tb"
+    array += (
+        b"(K\x01" + shape + kind + b"\x89T" + struct.pack("<I", rows.size) + rows.tobytes() + b"tb"
+    )
     numbers = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
     return b"\x80\x02}(" + text(b"data") + array + text(key) + numbers + b"u."
 
@@ -79,7 +89,11 @@ def test_an_npz_of_the_data_home_is_found_by_name(home: Path) -> None:
     for name in ("cifar10", "CIFAR-10"):
         dataset = load_dataset(name)
         np.testing.assert_array_equal(dataset[ALL], FLOATS)
-        assert dataset.labels is not None and dataset.labels.dtype == np.int64 and dataset.labels.tolist() == [*LABELS]
+        assert (
+            dataset.labels is not None
+            and dataset.labels.dtype == np.int64
+            and dataset.labels.tolist() == [*LABELS]
+        )
         assert dataset.classes == CIFAR10 and dataset.title == "cifar10"
     with pytest.raises(ImageError, match=r"cifar10-train\.npz .*data get cifar10"):
         load_dataset("cifar10", split="train")
@@ -93,7 +107,9 @@ def test_what_was_downloaded_to_the_cache_is_found_too(tmp_path: Path) -> None:
     assert cache in homes()
 
 
-@pytest.mark.parametrize("python_2", [True, False], ids=["as published", "written again by Python 3"])
+@pytest.mark.parametrize(
+    "python_2", [True, False], ids=["as published", "written again by Python 3"]
+)
 def test_official_python_batches_of_cifar10(home: Path, python_2: bool) -> None:
     folder = home / "cifar-10-batches-py"
     folder.mkdir()
@@ -103,13 +119,21 @@ def test_official_python_batches_of_cifar10(home: Path, python_2: bool) -> None:
     ]:
         labels = LABELS[part].tolist()
         rows = PIXELS[part].transpose(0, 3, 1, 2).reshape(-1, 3072)
-        content = pickle.dumps({b"data": rows, b"labels": labels, b"filenames": [b"a.png"] * len(rows)}, protocol=2)
-        (folder / name).write_bytes(written_by_python_2(PIXELS[part], b"labels", labels) if python_2 else content)
+        content = pickle.dumps(
+            {b"data": rows, b"labels": labels, b"filenames": [b"a.png"] * len(rows)}, protocol=2
+        )
+        (folder / name).write_bytes(
+            written_by_python_2(PIXELS[part], b"labels", labels) if python_2 else content
+        )
     test, train = load_dataset("cifar10"), load_dataset(folder, split="train")
     np.testing.assert_array_equal(test[ALL], FLOATS[:4])
     np.testing.assert_array_equal(train[ALL], FLOATS[2:12])
-    assert test.labels is not None and test.labels.tolist() == [0, 1, 2, 3] and test.classes == CIFAR10
-    assert train.labels is not None and train.labels.tolist() == [*LABELS[2:12]] and len(train) == 10
+    assert (
+        test.labels is not None and test.labels.tolist() == [0, 1, 2, 3] and test.classes == CIFAR10
+    )
+    assert (
+        train.labels is not None and train.labels.tolist() == [*LABELS[2:12]] and len(train) == 10
+    )
 
 
 def test_official_python_batches_of_cifar100_have_fine_labels(home: Path) -> None:
@@ -118,7 +142,11 @@ def test_official_python_batches_of_cifar100_have_fine_labels(home: Path) -> Non
     (folder / "meta").write_bytes(b"")
     (folder / "test").write_bytes(written_by_python_2(PIXELS[:3], b"fine_labels", [99, 0, 5]))
     dataset = load_dataset("cifar100")
-    assert dataset.labels is not None and dataset.labels.tolist() == [99, 0, 5] and dataset.classes == CIFAR100
+    assert (
+        dataset.labels is not None
+        and dataset.labels.tolist() == [99, 0, 5]
+        and dataset.classes == CIFAR100
+    )
     np.testing.assert_array_equal(dataset[ALL], FLOATS[:3])
 
 
@@ -133,22 +161,33 @@ class Trap:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path: Path, protocol: int) -> None:
+def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(
+    tmp_path: Path, protocol: int
+) -> None:
     folder = tmp_path / "cifar-10-batches-py"
     folder.mkdir()
-    (folder / "test_batch").write_bytes(pickle.dumps({"data": Trap(tmp_path / "trapped")}, protocol=protocol))
-    with pytest.raises(ImageError, match=r"test_batch is not a CIFAR batch .*mkdir, which no CIFAR batch needs"):
+    (folder / "test_batch").write_bytes(
+        pickle.dumps({"data": Trap(tmp_path / "trapped")}, protocol=protocol)
+    )
+    with pytest.raises(
+        ImageError, match=r"test_batch is not a CIFAR batch .*mkdir, which no CIFAR batch needs"
+    ):
         load_dataset(folder)
     assert not (tmp_path / "trapped").exists()
 
 
 def test_a_forged_index_reserves_no_memory(tmp_path: Path) -> None:
-    (tmp_path / "test_batch").write_bytes(b"\x80\x02}r\xff\xff\xff\x7f.")  # "remember this as number 2,147,483,647"
+    (tmp_path / "test_batch").write_bytes(
+        b"\x80\x02}r\xff\xff\xff\x7f."
+    )  # "remember this as number 2,147,483,647"
     with pytest.raises(ImageError, match="test_batch holds no rows"):
         load_dataset(tmp_path)
 
 
-@given(changes=st.dictionaries(st.integers(-30, 260), st.integers(0, 255), max_size=4), kept=st.integers(0, 4000))
+@given(
+    changes=st.dictionaries(st.integers(-30, 260), st.integers(0, 255), max_size=4),
+    kept=st.integers(0, 4000),
+)
 @settings(deadline=None, max_examples=150)
 def test_a_damaged_batch_is_read_or_refused_but_never_runs_wild(
     changes: dict[int, int], kept: int, tmp_path_factory: pytest.TempPathFactory
@@ -184,9 +223,16 @@ def test_official_binary_batches_stay_on_disk(home: Path) -> None:
 
 
 def test_png_class_folders_of_both_splits(home: Path) -> None:
-    png_tree(home / "cifar10", [f"{split}/{name}/0001" for split in ("train", "test") for name in CIFAR10])
+    png_tree(
+        home / "cifar10",
+        [f"{split}/{name}/0001" for split in ("train", "test") for name in CIFAR10],
+    )
     dataset = load_dataset("cifar10")
-    assert dataset.classes == CIFAR10 and dataset.labels is not None and dataset.labels.tolist() == [*range(10)]
+    assert (
+        dataset.classes == CIFAR10
+        and dataset.labels is not None
+        and dataset.labels.tolist() == [*range(10)]
+    )
     np.testing.assert_array_equal(dataset[ALL], FLOATS[10:])
     np.testing.assert_array_equal(load_dataset(home / "cifar10", split="train")[ALL], FLOATS[:10])
     assert dataset.name(3) == str(Path("cat") / "0001.png")
@@ -195,7 +241,11 @@ def test_png_class_folders_of_both_splits(home: Path) -> None:
 def test_folders_called_by_the_numbers_of_the_classes(home: Path) -> None:
     png_tree(home / "cifar10", ["test/3/a", "test/9/a"])
     dataset = load_dataset("cifar10")
-    assert dataset.labels is not None and dataset.labels.tolist() == [3, 9] and dataset.classes == CIFAR10
+    assert (
+        dataset.labels is not None
+        and dataset.labels.tolist() == [3, 9]
+        and dataset.classes == CIFAR10
+    )
 
 
 @pytest.fixture
@@ -203,17 +253,26 @@ def corrupted_set(home: Path) -> Path:
     folder = home / "CIFAR-10-C"
     folder.mkdir()
     for name in ("fog", "snow"):
-        np.save(folder / f"{name}.npy", np.concatenate([corrupt(PIXELS, name, severity) for severity in range(1, 6)]))
+        np.save(
+            folder / f"{name}.npy",
+            np.concatenate([corrupt(PIXELS, name, severity) for severity in range(1, 6)]),
+        )
     np.save(folder / "labels.npy", np.tile(LABELS.astype(np.uint8), 5))
     return folder
 
 
 @pytest.mark.parametrize("severity", range(1, 6))
-def test_cifar_c_is_mapped_and_chosen_by_corruption_and_severity(corrupted_set: Path, severity: int) -> None:
+def test_cifar_c_is_mapped_and_chosen_by_corruption_and_severity(
+    corrupted_set: Path, severity: int
+) -> None:
     dataset = load_dataset("cifar10-c", corruption="fog", severity=severity)
     expected = corrupt(PIXELS, "fog", severity)
     np.testing.assert_array_equal(np.rint(dataset[ALL] * 255).transpose(0, 2, 3, 1), expected)
-    assert dataset.labels is not None and dataset.labels.tolist() == [*LABELS] and dataset.classes == CIFAR10
+    assert (
+        dataset.labels is not None
+        and dataset.labels.tolist() == [*LABELS]
+        and dataset.classes == CIFAR10
+    )
     assert isinstance(dataset.images.array, np.memmap)  # type: ignore[attr-defined]
     same = load_dataset(corrupted_set / "fog.npy", severity=severity)
     np.testing.assert_array_equal(same[ALL], dataset[ALL])
@@ -238,7 +297,10 @@ def test_cifar_c_says_what_is_wrong(corrupted_set: Path) -> None:
     with pytest.raises(ImageError, match=r"fog\.npy has 7 rows; .*multiple of 5"):
         load_dataset(corrupted_set, corruption="fog")
     np.save(corrupted_set / "fog.npy", PIXELS[:10])
-    with pytest.raises(ImageError, match=r"fog\.npy has 10 rows and .*labels\.npy 100 labels; there must be 10, or 2"):
+    with pytest.raises(
+        ImageError,
+        match=r"fog\.npy has 10 rows and .*labels\.npy 100 labels; there must be 10, or 2",
+    ):
         load_dataset(corrupted_set, corruption="fog")
     (corrupted_set / "snow.npy").write_bytes(b"no array")
     with pytest.raises(ImageError, match=r"snow\.npy cannot be read as an array"):
@@ -257,9 +319,15 @@ def test_imagenet_is_resized_to_256_and_cropped_to_224(home: Path) -> None:
     save(home / "imagenet/val/n01443537/b.JPEG", wide[:, :290].copy(), quality=95)
     dataset = load_dataset("imagenet")
     assert dataset.size == (224, 224) and dataset.classes == ("n01440764", "n01443537")
-    picture = Image.open(home / "imagenet/val/n01440764/a.JPEG").resize((341, 256), Image.Resampling.BILINEAR)
-    expected = np.asarray(picture.crop((58, 16, 58 + 224, 16 + 224)))  # round(58.5) is even, as in torchvision
-    np.testing.assert_array_equal(np.rint(dataset[slice(0, 1)] * 255)[0].transpose(1, 2, 0), expected)
+    picture = Image.open(home / "imagenet/val/n01440764/a.JPEG").resize(
+        (341, 256), Image.Resampling.BILINEAR
+    )
+    expected = np.asarray(
+        picture.crop((58, 16, 58 + 224, 16 + 224))
+    )  # round(58.5) is even, as in torchvision
+    np.testing.assert_array_equal(
+        np.rint(dataset[slice(0, 1)] * 255)[0].transpose(1, 2, 0), expected
+    )
     assert load_dataset(home / "imagenet", size=64).size == (64, 64)
 
 
@@ -268,7 +336,9 @@ def test_imagenet_is_resized_to_256_and_cropped_to_224(home: Path) -> None:
 def test_the_standard_view_has_its_size_whatever_comes(
     height: int, width: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = save(tmp_path_factory.mktemp("view") / "a.png", np.full((height, width, 3), 77, np.uint8))
+    path = save(
+        tmp_path_factory.mktemp("view") / "a.png", np.full((height, width, 3), 77, np.uint8)
+    )
     view = standard_view(path)
     assert view.shape == (224, 224, 3) and view.min() == view.max() == 77
 
@@ -283,7 +353,9 @@ def test_a_subset_of_imagenet_keeps_its_numbers_when_the_classes_are_given(home:
 
 
 @pytest.mark.parametrize("family", ["", "weather/"])
-def test_imagenet_c_is_chosen_by_corruption_and_severity_and_not_cropped_again(home: Path, family: str) -> None:
+def test_imagenet_c_is_chosen_by_corruption_and_severity_and_not_cropped_again(
+    home: Path, family: str
+) -> None:
     stored = RANDOM.integers(0, 256, (224, 224, 3), np.uint8)
     for severity in (1, 3):
         save(home / f"ImageNet-C/{family}fog/{severity}/n01440764/a.JPEG", stored, quality=85)
@@ -336,12 +408,18 @@ def test_a_plain_folder_has_no_labels(tmp_path: Path) -> None:
         ("\ufefffile,label\r\nimages/a.png,0\r\nb.png,1\r\n", [0, 1], None),
     ],
 )
-def test_a_table_of_files_and_labels(tmp_path: Path, text: str, labels: list[int], classes: tuple | None) -> None:
+def test_a_table_of_files_and_labels(
+    tmp_path: Path, text: str, labels: list[int], classes: tuple | None
+) -> None:
     folder = png_tree(tmp_path / "set", ["images/a", "b"])
     (folder / "labels.csv").write_text(text, encoding="utf-8")
     for source in (folder, folder / "labels.csv"):
         dataset = load_dataset(source)
-        assert dataset.labels is not None and dataset.labels.tolist() == labels and dataset.classes == classes
+        assert (
+            dataset.labels is not None
+            and dataset.labels.tolist() == labels
+            and dataset.classes == classes
+        )
         np.testing.assert_array_equal(dataset[ALL], FLOATS[:2])
 
 
@@ -349,13 +427,23 @@ def test_a_table_may_name_files_that_lie_elsewhere(tmp_path: Path, capsys) -> No
     folder = png_tree(tmp_path / "set", ["a", "b"])
     (tmp_path / "table").mkdir()
     names = [str(folder / "a.png"), str(folder / "b.png")]
-    (tmp_path / "table" / "labels.csv").write_text("\n".join(["file,label", *(f"{name},1" for name in names)]))
+    (tmp_path / "table" / "labels.csv").write_text(
+        "\n".join(["file,label", *(f"{name},1" for name in names)])
+    )
     dataset = load_dataset(tmp_path / "table")
     assert [dataset.name(index) for index in range(2)] == names
     run = adapt(dataset, lambda images: np.full((len(images), 2), 0.5), "deployed")
     assert run.names == names
     code = main(
-        ["corrupt", "--images", str(tmp_path / "table"), "--corruption", "fog", "--out", str(tmp_path / "foggy")]
+        [
+            "corrupt",
+            "--images",
+            str(tmp_path / "table"),
+            "--corruption",
+            "fog",
+            "--out",
+            str(tmp_path / "foggy"),
+        ]
     )
     assert code == 2 and "not your doing" not in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == ["a.png", "b.png"]
@@ -467,9 +555,13 @@ def test_the_unknown_is_answered_with_what_exists(home: Path) -> None:
     np.savez(home / "cifar10-test.npz", images=PIXELS, labels=LABELS)
     with pytest.raises(ImageError, match=r"has no domains: it is an \.npz file"):
         load_dataset("cifar10", domain="photo")
-    with pytest.raises(CorruptionError, match="'rain' does not exist; choose one of gaussian_noise"):
+    with pytest.raises(
+        CorruptionError, match="'rain' does not exist; choose one of gaussian_noise"
+    ):
         load_dataset("cifar10", corruption="rain")
-    with pytest.raises(CorruptionError, match="severity 9 does not exist; choose one of 1, 2, 3, 4, 5"):
+    with pytest.raises(
+        CorruptionError, match="severity 9 does not exist; choose one of 1, 2, 3, 4, 5"
+    ):
         load_dataset("cifar10", corruption="fog", severity=9)
     (home / "empty").mkdir()
     with pytest.raises(ImageError, match="empty holds no image"):
@@ -505,13 +597,22 @@ def test_a_dataset_is_images_to_everything_that_takes_images() -> None:
 
 
 def test_names_are_recognised_however_they_are_spelled() -> None:
-    assert spelled("Cifar_100-C") == "cifar100-c" and spelled("OfficeHome") == "office-home" and spelled("x") is None
+    assert (
+        spelled("Cifar_100-C") == "cifar100-c"
+        and spelled("OfficeHome") == "office-home"
+        and spelled("x") is None
+    )
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_every_corruption_is_recognised_as_a_folder_and_as_a_file(tmp_path: Path, name: str) -> None:
+def test_every_corruption_is_recognised_as_a_folder_and_as_a_file(
+    tmp_path: Path, name: str
+) -> None:
     save(tmp_path / f"folders/{name}/1/dog/a.png")
     (tmp_path / "files").mkdir()
     np.save(tmp_path / "files" / f"{name}.npy", PIXELS[:5])
     np.save(tmp_path / "files" / "labels.npy", LABELS[:5])
-    assert (recognise(tmp_path / "folders"), recognise(tmp_path / "files")) == ("imagenet-c", "cifar-c")
+    assert (recognise(tmp_path / "folders"), recognise(tmp_path / "files")) == (
+        "imagenet-c",
+        "cifar-c",
+    )

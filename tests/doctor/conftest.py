@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.types import Array
+
 CENTRES = np.array([[x, y, z] for x in (0.3, 0.7) for y in (0.3, 0.7) for z in (0.3, 0.7)])[:6]
 
 
 class ColourModel:
     """Six colours are six classes; counts the images it is asked about."""
 
-    def __init__(self, sharpness: float = 60.0, then: Callable[[Array], Array] = lambda rows: rows) -> None:
+    def __init__(
+        self, sharpness: float = 60.0, then: Callable[[Array], Array] = lambda rows: rows
+    ) -> None:
         self.sharpness, self.then, self.asked = sharpness, then, 0
 
     def __call__(self, images: Array) -> Array:

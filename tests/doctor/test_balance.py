@@ -23,7 +23,9 @@ def test_even_answers_are_good() -> None:
 def test_uneven_answers_alone_are_a_caution_that_asks_for_clean_images() -> None:
     found = balance(answers(ODD))
     assert found.state == "caution" and "--clean" in found.remedy
-    assert found.numbers["largest_class"] == 0 and found.numbers["largest_share"] == pytest.approx(0.9, abs=0.05)
+    assert found.numbers["largest_class"] == 0 and found.numbers["largest_share"] == pytest.approx(
+        0.9, abs=0.05
+    )
 
 
 def test_clean_images_tell_a_shift_from_unbalanced_classes() -> None:

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from soda_tta.doctor.probabilities import completeness, digits, repeatability, saturation, steps_in_one, sums
+from soda_tta.doctor.probabilities import (
+    completeness,
+    digits,
+    repeatability,
+    saturation,
+    steps_in_one,
+    sums,
+)
 
 
 def rows(count: int = 200, classes: int = 8, seed: int = 0) -> np.ndarray:
@@ -18,7 +25,9 @@ def only_best(answers: np.ndarray, kept: int, fill: bool) -> np.ndarray:
     if not fill:
         return cut / cut.sum(axis=1, keepdims=True)
     rest = (1 - cut.sum(axis=1, keepdims=True)) / (answers.shape[1] - kept)
-    return np.where(cut > 0, cut, np.minimum(rest, cut.max(axis=1, keepdims=True))).astype(np.float32)
+    return np.where(cut > 0, cut, np.minimum(rest, cut.max(axis=1, keepdims=True))).astype(
+        np.float32
+    )
 
 
 def test_plain_softmax_rows_are_good_in_every_respect() -> None:
@@ -33,7 +42,12 @@ def test_rows_that_miss_one_are_told() -> None:
 
 @pytest.mark.parametrize(
     ("decimals", "state", "says"),
-    [(1, "bad", "1 digit:"), (2, "caution", "2 digits"), (3, "caution", "3 digits"), (4, "caution", "4 digits")],
+    [
+        (1, "bad", "1 digit:"),
+        (2, "caution", "2 digits"),
+        (3, "caution", "3 digits"),
+        (4, "caution", "4 digits"),
+    ],
 )
 def test_rounding_is_told_by_its_digits(decimals: int, state: str, says: str) -> None:
     found = digits(np.round(rows(), decimals).astype(np.float32))
@@ -88,7 +102,9 @@ def test_a_model_without_an_opinion_is_bad() -> None:
 def test_saturation_by_how_many_answers_are_exactly_one() -> None:
     answers = rows(100)
     sure = np.eye(8, dtype=np.float32)[answers.argmax(axis=1)]
-    states = [saturation(np.concatenate([sure[:count], answers[count:]])).state for count in (10, 50, 95)]
+    states = [
+        saturation(np.concatenate([sure[:count], answers[count:]])).state for count in (10, 50, 95)
+    ]
     assert states == ["good", "caution", "caution"]
 
 

@@ -18,7 +18,9 @@ def test_a_plain_model_sees_less_than_a_step(make, colour_model) -> None:
 
 
 @pytest.mark.parametrize("rounds", [np.rint, np.floor, lambda values: values.astype(np.uint8)])
-def test_rounding_inside_a_function_is_found_out_although_nothing_declares_it(make, colour_model, rounds) -> None:
+def test_rounding_inside_a_function_is_found_out_although_nothing_declares_it(
+    make, colour_model, rounds
+) -> None:
     model = colour_model()
     found = look(make, lambda images: model(rounds(images * 255) / 255))
     assert found["rounding"].state == "caution" and "inside" in found["rounding"].sentence
@@ -28,7 +30,9 @@ def test_rounding_inside_a_function_is_found_out_although_nothing_declares_it(ma
 def test_compression_inside_is_rounding_too(make, colour_model) -> None:
     from soda_tta.box import CallableBox, Quantised
 
-    assert look(make, Quantised(CallableBox(colour_model()), jpeg=90))["rounding"].state == "caution"
+    assert (
+        look(make, Quantised(CallableBox(colour_model()), jpeg=90))["rounding"].state == "caution"
+    )
 
 
 def test_declared_rounding_is_called_so(make, colour_model) -> None:
@@ -38,7 +42,12 @@ def test_declared_rounding_is_called_so(make, colour_model) -> None:
 
 def test_a_coarser_model_is_asked_for_the_first_step_it_sees(make, colour_model) -> None:
     model = colour_model(sharpness=20.0, then=lambda rows: np.rint(rows * 10) / 10)
-    found = look(make, lambda images: model(images + 0.02 * np.sign(images - 0.5).mean(axis=(1, 2, 3), keepdims=True)))
+    found = look(
+        make,
+        lambda images: model(
+            images + 0.02 * np.sign(images - 0.5).mean(axis=(1, 2, 3), keepdims=True)
+        ),
+    )
     assert found["sensitivity"].state == "caution" and "rounding" not in found
     assert found["sensitivity"].numbers["first_step_seen"] in (4, 16)
 
@@ -54,7 +63,10 @@ def test_a_brittle_model_is_named(make) -> None:
         return np.stack([0.4 + 0.2 * odd, 0.6 - 0.2 * odd], axis=1)
 
     found = look(make, brittle)
-    assert found["sensitivity"].state == "caution" and found["sensitivity"].numbers["answers_changed"] > 0.1
+    assert (
+        found["sensitivity"].state == "caution"
+        and found["sensitivity"].numbers["answers_changed"] > 0.1
+    )
 
 
 def test_noise_of_the_answers_is_not_taken_for_sight(make, colour_model) -> None:

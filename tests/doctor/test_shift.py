@@ -14,7 +14,10 @@ def rejections(first, second, level: float, seed: int) -> float:
     """How often two fresh sets of 40 are called different."""
     generator = np.random.default_rng(seed)
     found = [
-        two_sample_test(first(generator, 40), second(generator, 40), permutations=99, seed=index).p_value <= level
+        two_sample_test(
+            first(generator, 40), second(generator, 40), permutations=99, seed=index
+        ).p_value
+        <= level
         for index in range(ROUNDS)
     ]
     return float(np.mean(found))

@@ -8,7 +8,11 @@ from soda_tta.doctor.trial import RESTORATIONS, gains, trial
 def test_haze_is_undone_by_usual_contrast(make, haze, colour_model) -> None:
     model, images = colour_model(), haze(make(90))
     found = trial([images[:50], images[50:]], model(images), model)
-    assert found.state == "good" and found.numbers["best"] == "usual contrast" and found.numbers["low"] > 0
+    assert (
+        found.state == "good"
+        and found.numbers["best"] == "usual contrast"
+        and found.numbers["low"] > 0
+    )
     assert model.asked == 90 * (1 + len(RESTORATIONS))
 
 
@@ -30,4 +34,7 @@ def test_chance_is_taken_for_help_no_more_often_than_stated() -> None:
 def test_restorations_give_images_of_the_same_shape(make) -> None:
     images = make(3)
     for restore in RESTORATIONS.values():
-        assert restore(images).shape == images.shape and np.isfinite(restore(np.zeros_like(images))).all()
+        assert (
+            restore(images).shape == images.shape
+            and np.isfinite(restore(np.zeros_like(images))).all()
+        )

@@ -21,7 +21,9 @@ PATIENCE = 90  # seconds until ready; a few on an idle machine
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "peers: talks to a third-party server installed by .ci/install-peers")
+    config.addinivalue_line(
+        "markers", "peers: talks to a third-party server installed by .ci/install-peers"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -58,14 +60,18 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def triton_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The small model in a Triton: JSON and binary tensors."""
-    with serving("triton", "triton_server.py", small_model, tmp_path_factory.mktemp("triton")) as url:
+    with serving(
+        "triton", "triton_server.py", small_model, tmp_path_factory.mktemp("triton")
+    ) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def mlserver_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The small model in an MLServer: JSON only."""
-    with serving("mlserver", "mlserver_model.py", small_model, tmp_path_factory.mktemp("mlserver")) as url:
+    with serving(
+        "mlserver", "mlserver_model.py", small_model, tmp_path_factory.mktemp("mlserver")
+    ) as url:
         yield url
 
 
@@ -77,10 +83,17 @@ def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
         pytest.skip(f"{environment.name} is absent or half installed: run .ci/install-peers")
     port, log = free_port(), folder / "log.txt"
     command: list[str | Path] = [environment / "bin" / "python", SERVERS / script, model, str(port)]
-    quiet = os.environ | {"ORT_DISABLE_TELEMETRY": "1"}  # else ONNX Runtime writes under the home directory
+    quiet = os.environ | {
+        "ORT_DISABLE_TELEMETRY": "1"
+    }  # else ONNX Runtime writes under the home directory
     with log.open("wb") as output:
         server = subprocess.Popen(
-            command, cwd=folder, env=quiet, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=folder,
+            env=quiet,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     try:
         url = f"http://127.0.0.1:{port}/v2/models/digits"
@@ -100,8 +113,14 @@ def wait_until_ready(url: str, server: subprocess.Popen[bytes], log: Path) -> No
             if answer.status == 200:
                 return
         time.sleep(0.1)
-    state = f"did not answer {url} in {PATIENCE} s" if server.poll() is None else f"exited with {server.returncode}"
-    pytest.fail(f"the server {state}; the end of its log:\n{log.read_text(errors='replace')[-3000:]}")
+    state = (
+        f"did not answer {url} in {PATIENCE} s"
+        if server.poll() is None
+        else f"exited with {server.returncode}"
+    )
+    pytest.fail(
+        f"the server {state}; the end of its log:\n{log.read_text(errors='replace')[-3000:]}"
+    )
 
 
 def end_group(server: subprocess.Popen[bytes], grace: float = 10) -> None:

@@ -1,6 +1,6 @@
 """Do the corruptions cost a real classifier what the published ones cost it?
 
-Accuracy of a CIFAR-10 ResNet-20 at severity 5, all 10,000 test images. The expected numbers were measured on
+Accuracy of a CIFAR-10 ResNet-20 at severity 5, all 10,000 test images. The expected settings were measured on
 images made by the public CIFAR generator with random draws of its own; ours must land within three points.
 """
 
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.real
 
 CLEAN = 92.60
 # of the same model on images made by the public CIFAR generator
-BAND = json.loads((Path(__file__).parents[2] / "results" / "corruptions" / "public.json").read_text())
+BAND = json.loads(
+    (Path(__file__).parents[2] / "results" / "corruptions" / "public.json").read_text()
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,9 @@ def box(real_data: Path) -> Box:
 
 def accuracy(box: Box, dataset: Dataset) -> float:
     starts = range(0, len(dataset), 500)
-    answers = np.concatenate([box(dataset[slice(start, start + 500)]).argmax(axis=1) for start in starts])
+    answers = np.concatenate(
+        [box(dataset[slice(start, start + 500)]).argmax(axis=1) for start in starts]
+    )
     return float(100 * (answers == dataset.labels).mean())
 
 
@@ -53,4 +57,6 @@ def test_inside_the_band(name: str, box: Box, clean: Dataset, real_data: Path) -
 
 
 def test_drawn_frost_does_what_photographs_do(box: Box, clean: Dataset) -> None:
-    assert accuracy(box, Corrupted(clean, "frost", severity=5)) == pytest.approx(BAND["frost"], abs=3)
+    assert accuracy(box, Corrupted(clean, "frost", severity=5)) == pytest.approx(
+        BAND["frost"], abs=3
+    )

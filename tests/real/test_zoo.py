@@ -6,21 +6,27 @@ import numpy as np
 import pytest
 import torch
 
-from soda_tta import adapt, methods, zoo
+from soda_tta import adapt, all_methods, zoo
 from soda_tta.data import open_images
-from soda_tta.recipes.student import build_students
+from soda_tta.methods.distillation.student import build_students
 
 pytestmark = pytest.mark.real
 
 
 def accuracy(box, images, labels, step: int = 500) -> float:
-    hits = [box(images[slice(i, i + step)]).argmax(axis=1) == labels[i : i + step] for i in range(0, len(images), step)]
+    hits = [
+        box(images[slice(i, i + step)]).argmax(axis=1) == labels[i : i + step]
+        for i in range(0, len(images), step)
+    ]
     return 100 * float(np.concatenate(hits).mean())
 
 
 @pytest.mark.parametrize(
     ("name", "data", "percent"),
-    [("cifar10_resnet20", "cifar10-test.npz", 92.60), ("cifar100_resnet20", "cifar100-test.npz", 68.83)],
+    [
+        ("cifar10_resnet20", "cifar10-test.npz", 92.60),
+        ("cifar100_resnet20", "cifar100-test.npz", 68.83),
+    ],
 )
 def test_cifar_resnets_score_as_published(real_data, name: str, data: str, percent: float) -> None:
     with np.load(real_data / data) as arrays:
@@ -42,26 +48,39 @@ def test_resnet50_scores_as_known_on_imagenet_1000(real_data) -> None:
     rows = rows if rows[0][1].isdigit() else rows[1:]
     images = open_images([folder / "images" / row[0] for row in rows])
     labels = np.array([int(row[1]) for row in rows])
-    assert accuracy(zoo.deployed("imagenet_resnet50"), images, labels, step=50) == pytest.approx(91.6, abs=0.3)
+    assert accuracy(zoo.deployed("imagenet_resnet50"), images, labels, step=50) == pytest.approx(
+        91.6, abs=0.3
+    )
 
 
 def test_a_student_begins_from_a_network_of_the_zoo(real_data) -> None:
     """Features of other classes are worth more than none: after a few steps it follows the model where it is sure."""
     with np.load(real_data / "cifar10-test.npz") as arrays:
         images = arrays["images"][:128]
-    box, numbers = zoo.deployed("cifar10_resnet20"), dict(epochs=8, finetune_epochs=0, batch=16)
+    box, settings = zoo.deployed("cifar10_resnet20"), dict(epochs=8, finetune_epochs=0, batch=16)
     agree = {}
     for target in ("resnet20-random", "cifar100_resnet20"):
-        run = adapt(images, box, "dine", target=target, **numbers)
-        agree[target] = float((run.probabilities.argmax(axis=1) == run.before.argmax(axis=1)).mean())
-        assert run.card["numbers"]["target"] == target
+        run = adapt(images, box, "dine", target=target, **settings)
+        agree[target] = float(
+            (run.probabilities.argmax(axis=1) == run.before.argmax(axis=1)).mean()
+        )
+        assert run.card["settings"]["target"] == target
     assert agree["cifar100_resnet20"] > agree["resnet20-random"] + 0.2
 
 
 @pytest.mark.parametrize("name", ["imagenet_resnet50", "imagenet_efficientnet_lite0"])
-def test_a_student_shows_images_to_imagenets_networks_as_their_own_box_does(real_data, name: str) -> None:
+def test_a_student_shows_images_to_imagenets_networks_as_their_own_box_does(
+    real_data, name: str
+) -> None:
     images = open_images(sorted((real_data / "imagenet-1000" / "images").iterdir())[:4])[:]
-    (student,) = build_students(methods()["dine"].but(target=name, size=224), open_images(images), 10, 1)
+    (student,) = build_students(
+        all_methods()["dine"].but(target=name, size=224), open_images(images), 10, 1
+    )
     with torch.no_grad():
-        said = student.eval().tap.linear(student.features(torch.from_numpy(images))).softmax(dim=1).numpy()
+        said = (
+            student.eval()
+            .tap.linear(student.features(torch.from_numpy(images)))
+            .softmax(dim=1)
+            .numpy()
+        )
     np.testing.assert_allclose(said, zoo.deployed(name, "module")(images), atol=1e-4)

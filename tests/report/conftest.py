@@ -12,9 +12,9 @@ import pytest
 from soda_tta import Run, adapt
 from soda_tta.adaptors import Identity
 from soda_tta.box import Ledger
-from soda_tta.verdict import Verdict
+from soda_tta.judging.verdict import Verdict
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 SMALL = {"epochs": 3, "batch": 16, "width": 4, "lr": 0.05}
 
 
@@ -30,7 +30,12 @@ def folder(images: Array, model: Any, tmp_path: Path) -> Path:
     return tmp_path / "night"
 
 
-def answered(before: Array, after: Array | None, names: list[str] | None = None, verdict: Verdict | None = None) -> Run:
+def answered(
+    before: Array,
+    after: Array | None,
+    names: list[str] | None = None,
+    verdict: Verdict | None = None,
+) -> Run:
     """A run that only holds answers."""
     count = len(before)
     ledger = Ledger()
@@ -43,7 +48,13 @@ def answered(before: Array, after: Array | None, names: list[str] | None = None,
         history=[],
         stopped="finished",
         reason="All is done.",
-        card={"method": "lame", "numbers": {}, "seed": 0, "budget": None, "images": {"count": count, "size": [8, 8]}},
+        card={
+            "method": "lame",
+            "settings": {},
+            "seed": 0,
+            "budget": None,
+            "images": {"count": count, "size": [8, 8]},
+        },
         names=names or [str(index) for index in range(count)],
         seconds=1.0,
         verdict=verdict,
@@ -52,8 +63,8 @@ def answered(before: Array, after: Array | None, names: list[str] | None = None,
 
 def judged(adopt: bool, sentence: str = "It was judged.") -> Verdict:
     """A verdict; its numbers, whichever it has, do not matter here."""
-    numbers = {part.name: 0.5 for part in fields(Verdict)}
-    return Verdict(**{**numbers, "adopt": adopt, "sentence": sentence, "images": 50})  # type: ignore[arg-type]
+    settings = {part.name: 0.5 for part in fields(Verdict)}
+    return Verdict(**{**settings, "adopt": adopt, "sentence": sentence, "images": 50})  # type: ignore[arg-type]
 
 
 def rows(*classes: int, of: int = 3, sure: float = 0.8) -> Array:

@@ -35,12 +35,18 @@ def test_a_directory_says_the_same_as_the_run(run, folder) -> None:
     saved, alive = read_account(folder), account_of(run)
     np.testing.assert_array_equal(saved.before, alive.before)
     np.testing.assert_array_equal(saved.after, alive.after)
-    assert saved.queries == alive.queries and saved.history == alive.history and saved.names == alive.names
+    assert (
+        saved.queries == alive.queries
+        and saved.history == alive.history
+        and saved.names == alive.names
+    )
     assert not saved.missing and not alive.missing and saved.title == "night"
 
 
 @pytest.mark.parametrize("after", [2, 3, 8])
-def test_a_killed_run_gives_what_it_has_paid_for_and_is_not_touched(tmp_path, images, model, after: int) -> None:
+def test_a_killed_run_gives_what_it_has_paid_for_and_is_not_touched(
+    tmp_path, images, model, after: int
+) -> None:
     place = killed_run(tmp_path / "run", images, model, after)
     kept = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     account = read_account(place)
@@ -63,23 +69,33 @@ def test_a_first_look_that_was_cut_shows_the_images_it_reached(tmp_path, folder)
     (working / "select.answers").write_bytes(np.array(4, "<i8").tobytes() + rows + b"torn")
     (working / "ledger.txt").write_text("select 20\n")
     account = read_account(folder)
-    assert len(account.before) == 20 and any("20 of 50 images" in sentence for sentence in account.missing)
+    assert len(account.before) == 20 and any(
+        "20 of 50 images" in sentence for sentence in account.missing
+    )
     write_report(folder, tmp_path / "page.html", labels=np.zeros(50, int))
 
 
-@pytest.mark.parametrize("name", ["answers.safetensors", "history.jsonl", "predictions.csv", "adaptor.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["answers.safetensors", "history.jsonl", "predictions.csv", "adaptor.safetensors"]
+)
 @pytest.mark.parametrize("how", ["gone", "garbage", "cut"])
-def test_a_lost_or_damaged_file_is_named_and_the_rest_is_shown(folder, tmp_path, name: str, how: str) -> None:
+def test_a_lost_or_damaged_file_is_named_and_the_rest_is_shown(
+    folder, tmp_path, name: str, how: str
+) -> None:
     path = folder / name
     if how == "gone":
         path.unlink()
     else:
         path.write_bytes(
-            b"\x00\xff garbage\n" * 3 if how == "garbage" else path.read_bytes()[: path.stat().st_size // 2]
+            b"\x00\xff garbage\n" * 3
+            if how == "garbage"
+            else path.read_bytes()[: path.stat().st_size // 2]
         )
     made = write_report(folder, tmp_path / "page.html")
     assert made.facts["total_queries"] == 50 * 20
-    if not (how == "cut" and name in ("history.jsonl", "predictions.csv")):  # half of their lines are still lines
+    if not (
+        how == "cut" and name in ("history.jsonl", "predictions.csv")
+    ):  # half of their lines are still lines
         assert made.facts["missing"]
         assert made.facts["missing"][0].replace("'", "&#39;")[:25] in made.path.read_text()
 

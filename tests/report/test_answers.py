@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from soda_tta.objectives import mutual_information
+from soda_tta.objectives.equations import mutual_information
 from soda_tta.report import answers
 from soda_tta.report.answers import (
     calibration,
@@ -28,13 +28,20 @@ def test_pieces_change_nothing(monkeypatch) -> None:
     assert pieced.mutual_information == pytest.approx(whole.mutual_information)
     assert whole.per_class.sum() == 1000
     other = probabilities[::-1]
-    np.testing.assert_allclose(moved(probabilities, other), np.abs(probabilities - other).sum(1) / 2, rtol=1e-5)
+    np.testing.assert_allclose(
+        moved(probabilities, other), np.abs(probabilities - other).sum(1) / 2, rtol=1e-5
+    )
 
 
 def test_wilsons_interval_is_the_published_one() -> None:
-    right = np.array([True] * 81 + [False] * 182)  # Newcombe (1998), table 1: 81 of 263 -> 0.2553 to 0.3662
+    right = np.array(
+        [True] * 81 + [False] * 182
+    )  # Newcombe (1998), table 1: 81 of 263 -> 0.2553 to 0.3662
     share = share_right(right)
-    assert (share.low, share.high) == (pytest.approx(0.2553, abs=1e-4), pytest.approx(0.3662, abs=1e-4))
+    assert (share.low, share.high) == (
+        pytest.approx(0.2553, abs=1e-4),
+        pytest.approx(0.3662, abs=1e-4),
+    )
     certain = share_right(np.ones(3, bool))
     assert certain.high == 1 and certain.low < 0.5  # three of three prove little
 
@@ -56,15 +63,23 @@ def test_a_calibrated_model_has_no_calibration_error_and_a_boastful_one_has() ->
     sure = generator.uniform(0.2, 1, 200_000)
     assert calibration(sure, generator.random(len(sure)) < sure).error < 0.01
     boastful = calibration(np.full(1000, 0.9), np.arange(1000) < 600)
-    assert boastful.error == pytest.approx(0.3) and boastful.accuracy.tolist() == [pytest.approx(0.6)]
-    assert calibration(np.ones(4), np.ones(4, bool)).error == 0  # confidence 1 falls into the last bin
+    assert boastful.error == pytest.approx(0.3) and boastful.accuracy.tolist() == [
+        pytest.approx(0.6)
+    ]
+    assert (
+        calibration(np.ones(4), np.ones(4, bool)).error == 0
+    )  # confidence 1 falls into the last bin
 
 
 def test_classes_and_mistakes_are_counted() -> None:
     labels = np.array([0, 0, 0, 1, 1, 2])
     before, after = np.array([0, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 0, 1, 0])
     changes = class_changes(labels, before == labels, after == labels, width=4)
-    assert [(c.index, c.images, round(c.gain, 3)) for c in changes] == [(0, 3, 0.333), (2, 1, 0.0), (1, 2, -0.5)]
+    assert [(c.index, c.images, round(c.gain, 3)) for c in changes] == [
+        (0, 3, 0.333),
+        (2, 1, 0.0),
+        (1, 2, -0.5),
+    ]
     np.testing.assert_array_equal(confusion(labels, before, 3), [[1, 2, 0], [0, 2, 0], [1, 0, 0]])
     found = {(m.true, m.given): (m.before, m.after) for m in mistakes(labels, before, after, 3)}
     assert found == {(0, 1): (2, 1), (1, 0): (0, 1), (2, 0): (1, 1)}

@@ -14,7 +14,7 @@ def result(before: float, after: float, curve=()) -> dict:
         "before": before,
         "after": after,
         "queries": {"select": 100},
-        "queries_an_image": 10.0,
+        "queries_per_image": 10.0,
         "stopped": "finished",
         "seconds": 60.0,
         "curve": list(curve),
@@ -25,10 +25,15 @@ def result(before: float, after: float, curve=()) -> dict:
 @pytest.fixture
 def store(tmp_path) -> Store:
     store = Store(tmp_path / "store")
-    curve = [{"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": 40.0 + e} for e in (1, 2, 3)]
+    curve = [
+        {"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": 40.0 + e}
+        for e in (1, 2, 3)
+    ]
     rival = {"epoch": 1, "queries": 50, "loss": 0, "lr": 9.0, "accuracy": 1.0}
     for seed in (0, 1):
-        store.add(Cell(method="soda", corruption="fog", seed=seed), result(40, 50 + seed, [rival, *curve]))
+        store.add(
+            Cell(method="soda", corruption="fog", seed=seed), result(40, 50 + seed, [rival, *curve])
+        )
         store.add(Cell(method="deployed", corruption="fog", seed=seed), result(40, 40))
     store.add(Cell(method="soda", corruption="contrast"), result(40, 30))
     return store

@@ -27,7 +27,9 @@ def test_whole_numbers_are_numbers_however_numpy_and_pandas_write_them(tmp_path)
     names, values = [str(place) for place in range(13)], [*range(12), np.nan]
     np.save(tmp_path / "l.npy", np.array(values))
     np.savetxt(tmp_path / "l.txt", values)
-    (tmp_path / "l.csv").write_text("label\n" + "".join(f"{value}\n" for value in map(float, values)))
+    (tmp_path / "l.csv").write_text(
+        "label\n" + "".join(f"{value}\n" for value in map(float, values))
+    )
     for source in (*tmp_path.glob("l.*"), values):
         assert read(source, names, of=12).values.tolist() == [*range(12), -1], source
 
@@ -62,7 +64,9 @@ def test_names_are_numbered_by_the_models_classes(tmp_path) -> None:
 def test_class_names_are_those_of_the_model_each_once(tmp_path) -> None:
     (tmp_path / "l.csv").write_text("file,label\ncat/1.png,cat\ndog/1.png,dog\n")
     for classes, of in ((("class", "cat", "dog"), 2), (("cat",), 2)):  # a header, a name too few
-        with pytest.raises(ImageError, match=f"{len(classes)} class names, and the model has {of} classes"):
+        with pytest.raises(
+            ImageError, match=f"{len(classes)} class names, and the model has {of} classes"
+        ):
             read(tmp_path / "l.csv", classes=classes, of=of)
     with pytest.raises(ImageError, match="'cat' stands twice"):
         read(tmp_path / "l.csv", classes=("cat", "dog", "cat"), of=None)
@@ -76,7 +80,9 @@ def test_labels_that_contradict_or_belong_to_nothing_are_told(tmp_path) -> None:
     with pytest.raises(ImageError, match=r"cat/1.png has two labels, 0 and 1"):
         read(tmp_path / "l.csv")
     (tmp_path / "l.csv").write_text("file,label\n1.png,0\n")
-    with pytest.raises(ImageError, match=r"1.png is the name of several images; .* as in cat/1.png"):
+    with pytest.raises(
+        ImageError, match=r"1.png is the name of several images; .* as in cat/1.png"
+    ):
         read(tmp_path / "l.csv")
 
 
@@ -84,7 +90,9 @@ def test_names_in_the_list_of_a_folder_have_no_order_either(tmp_path) -> None:
     for name in NAMES:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         Image.new("RGB", (4, 4)).save(tmp_path / name)
-    (tmp_path / "labels.csv").write_text("file,label\n" + "".join(f"{name},{name[:3]}\n" for name in NAMES))
+    (tmp_path / "labels.csv").write_text(
+        "file,label\n" + "".join(f"{name},{name[:3]}\n" for name in NAMES)
+    )
     with pytest.raises(ImageError, match=r"names, such as 'cat'.*--classes"):
         read(tmp_path)
     assert read(tmp_path, classes=("dog", "cat")).values.tolist() == [1, 1, 0]
@@ -98,7 +106,9 @@ def test_a_folder_of_classes_tells_labels_and_names(tmp_path) -> None:
         Image.new("RGB", (4, 4)).save(tmp_path / "set" / name)
     labels = read(tmp_path / "set")
     assert labels.values.tolist() == [0, 0, 1] and labels.classes == ("cat", "dog")
-    with pytest.raises(ImageError, match=r"2 class folders, and the model has 3 classes.*--classes"):
+    with pytest.raises(
+        ImageError, match=r"2 class folders, and the model has 3 classes.*--classes"
+    ):
         read(tmp_path / "set", of=3)  # which number has a dog?
     assert read(tmp_path / "set", classes=("bird", "cat", "dog"), of=3).values.tolist() == [1, 1, 2]
     (tmp_path / "set" / "cat" / "._1.png").write_bytes(b"of a Mac")
@@ -124,7 +134,11 @@ def test_files_that_are_no_labels_are_refused(tmp_path) -> None:
     (tmp_path / "l.csv").write_text("a,b\n1,2\n")
     (tmp_path / "l.npy").write_bytes(b"no array")
     np.savez(tmp_path / "l.npz", images=np.zeros(3))
-    for name, says in (("l.csv", "begin with: file,label"), ("l.npy", "cannot be read"), ("l.npz", "cannot be read")):
+    for name, says in (
+        ("l.csv", "begin with: file,label"),
+        ("l.npy", "cannot be read"),
+        ("l.npz", "cannot be read"),
+    ):
         with pytest.raises(ImageError, match=says):
             read(tmp_path / name)
     with pytest.raises(ImageError, match="no data set and no path"):

@@ -34,12 +34,16 @@ def test_nothing_is_measured_as_nothing() -> None:
     response = measure(Identity(), (32, 32), None)
     np.testing.assert_allclose(response.gain, 1, atol=1e-4)
     np.testing.assert_allclose(response.tone[0], response.level, atol=0.02)
-    assert response.change == 0 and "leaves the images as they are" in describe_response(response)[0]
+    assert (
+        response.change == 0 and "leaves the images as they are" in describe_response(response)[0]
+    )
 
 
 def test_the_gain_of_a_blur_is_its_transfer_function() -> None:
     response = measure(Known(three_tap), (32, 32), None)
-    np.testing.assert_allclose(response.gain, (1 + 2 * np.cos(2 * np.pi * response.frequency)) / 3, atol=1e-3)
+    np.testing.assert_allclose(
+        response.gain, (1 + 2 * np.cos(2 * np.pi * response.frequency)) / 3, atol=1e-3
+    )
     assert any("Fine detail is" in sentence for sentence in describe_response(response))
 
 
@@ -51,9 +55,13 @@ def test_the_tone_curve_of_a_gamma_is_that_gamma() -> None:
 
 def test_a_curve_of_its_own_for_every_image_is_told_from_one_for_all() -> None:
     def standardised(images: Any) -> Any:
-        return 0.5 + 0.2 * (images - images.mean((1, 2, 3), keepdims=True)) / images.std((1, 2, 3), keepdims=True)
+        return 0.5 + 0.2 * (images - images.mean((1, 2, 3), keepdims=True)) / images.std(
+            (1, 2, 3), keepdims=True
+        )
 
-    pictures = 0.3 * np.random.default_rng(0).random((20, 16, 16, 3)) + np.linspace(0, 0.7, 20).reshape(20, 1, 1, 1)
+    pictures = 0.3 * np.random.default_rng(0).random((20, 16, 16, 3)) + np.linspace(
+        0, 0.7, 20
+    ).reshape(20, 1, 1, 1)
     images = open_images(pictures.astype(np.float32))
     assert not measure(Known(standardised), (16, 16), images).common
     assert measure(Known(lambda images: images**2), (16, 16), images).common
@@ -61,7 +69,9 @@ def test_a_curve_of_its_own_for_every_image_is_told_from_one_for_all() -> None:
 
 def test_a_tint_is_named() -> None:
     tint = np.array([0.1, 0.0, -0.1]).reshape(1, 3, 1, 1)
-    said = describe_response(measure(Known(lambda images: 0.8 * images + 0.1 + tint), (32, 32), None))
+    said = describe_response(
+        measure(Known(lambda images: 0.8 * images + 0.1 + tint), (32, 32), None)
+    )
     assert any("red +10%" in sentence and "blue -10%" in sentence for sentence in said)
     assert any("Contrast is lowered to 0.8 times" in sentence for sentence in said)
 
@@ -74,7 +84,9 @@ def test_any_size_is_measured(size: tuple[int, int]) -> None:
 
 
 def test_the_runs_own_images_are_used_where_they_are_at_hand() -> None:
-    grey = np.full((3, 8, 8, 3), 128, np.uint8)  # three flat images: no contrast to compare, one tone
+    grey = np.full(
+        (3, 8, 8, 3), 128, np.uint8
+    )  # three flat images: no contrast to compare, one tone
     response = measure(Known(lambda images: images / 2), (8, 8), open_images(grey))
     assert not response.drawn and response.pictures == 3 and len(response.level) == 1
     assert response.contrast == 1 and describe_response(response)

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 
-from soda_tta.errors import RecipeError
+from soda_tta.errors import MethodError
 from soda_tta.search import Evolution
 
-SCALES = np.array([1.0, 3.0, 10.0, 30.0, 100.0])  # an ellipsoid: one direction is 10,000 times as steep as another
+SCALES = np.array(
+    [1.0, 3.0, 10.0, 30.0, 100.0]
+)  # an ellipsoid: one direction is 10,000 times as steep as another
 
 
 def sphere(points):
@@ -35,7 +37,9 @@ def test_a_turned_ellipsoid_needs_correlations() -> None:
         return ellipsoid(points @ turn)
 
     whole, diagonal = (
-        turned(evolve(Evolution(diagonal=kind).start(np.ones(5), seed=2), turned, 250).theta[None])[0]
+        turned(evolve(Evolution(diagonal=kind).start(np.ones(5), seed=2), turned, 250).theta[None])[
+            0
+        ]
         for kind in (False, True)
     )
     assert whole < 1e-4 and whole < diagonal
@@ -60,7 +64,8 @@ def test_units_are_the_first_deviations_of_each_parameter() -> None:
 def test_everything_follows_from_the_seed_and_leaves_numpys_own_alone(diagonal: bool) -> None:
     before = np.random.get_state()[1].copy()  # noqa: NPY002 - that it is not touched is the point
     first, second, third = (
-        evolve(Evolution(diagonal=diagonal).start(np.ones(5), seed=seed), ellipsoid, 10) for seed in (3, 3, 4)
+        evolve(Evolution(diagonal=diagonal).start(np.ones(5), seed=seed), ellipsoid, 10)
+        for seed in (3, 3, 4)
     )
     np.testing.assert_array_equal(first.theta, second.theta)
     np.testing.assert_array_equal(first.ask(), second.ask())
@@ -69,10 +74,10 @@ def test_everything_follows_from_the_seed_and_leaves_numpys_own_alone(diagonal: 
 
 
 def test_a_generation_has_as_many_points_as_it_says_and_for_the_loop_the_mean_before_them() -> None:
-    numbers, units = Evolution(population=7), np.array([1.0, 0.1, 10.0])
-    points = numbers.start(np.ones(3), units, seed=5).ask()
-    followed = numbers.followed(np.ones(3), units, seed=5).ask()
-    assert points.shape == (7, 3) and len(followed) == numbers.candidates == 8
+    settings, units = Evolution(population=7), np.array([1.0, 0.1, 10.0])
+    points = settings.start(np.ones(3), units, seed=5).ask()
+    followed = settings.followed(np.ones(3), units, seed=5).ask()
+    assert points.shape == (7, 3) and len(followed) == settings.candidates == 8
     np.testing.assert_array_equal(followed[0], np.ones(3))
     np.testing.assert_array_equal(followed[1:], points)
 
@@ -87,23 +92,25 @@ def test_a_generation_stays_until_its_losses_are_told() -> None:
 
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_the_loss_at_the_mean_is_followed_and_not_heeded(diagonal: bool) -> None:
-    numbers = Evolution(diagonal=diagonal)
-    plain, followed = numbers.start(np.ones(5), seed=1), numbers.followed(np.ones(5), seed=1)
-    assert followed.length == numbers.sigma and followed.count == 0
+    settings = Evolution(diagonal=diagonal)
+    plain, followed = settings.start(np.ones(5), seed=1), settings.followed(np.ones(5), seed=1)
+    assert followed.length == settings.sigma and followed.count == 0
     for number in range(30):
         plain.tell(sphere(plain.ask()))
         followed.tell([(-1.0) ** number * 1e9, *sphere(followed.ask()[1:])])
     np.testing.assert_array_equal(plain.theta, followed.theta)
-    assert plain.length == followed.length != numbers.sigma and followed.count == 30
+    assert plain.length == followed.length != settings.sigma and followed.count == 30
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("asked", [False, True])
 def test_one_picked_up_from_its_state_continues_bit_for_bit(diagonal: bool, asked: bool) -> None:
-    numbers = Evolution(diagonal=diagonal)
-    whole = evolve(numbers.followed(np.ones(5), SCALES, seed=3), ellipsoid, 20)
-    half = evolve(numbers.followed(np.ones(5), SCALES, seed=3), ellipsoid, 8)
-    other = evolve(numbers.followed(np.ones(5), SCALES, seed=3), sphere, 4)  # what it had learned is forgotten
+    settings = Evolution(diagonal=diagonal)
+    whole = evolve(settings.followed(np.ones(5), SCALES, seed=3), ellipsoid, 20)
+    half = evolve(settings.followed(np.ones(5), SCALES, seed=3), ellipsoid, 8)
+    other = evolve(
+        settings.followed(np.ones(5), SCALES, seed=3), sphere, 4
+    )  # what it had learned is forgotten
     if asked:
         other.ask()
     other.restore(half.state())
@@ -129,7 +136,7 @@ def test_losses_of_the_wrong_number_are_refused(count: int) -> None:
 def test_correlations_of_too_many_parameters_are_refused_with_the_remedy() -> None:
     for start in (Evolution().start, Evolution().followed):
         assert start(np.zeros(100)).theta.shape == (100,)
-        with pytest.raises(RecipeError, match=r"3,523 parameters .*diagonal=true"):
+        with pytest.raises(MethodError, match=r"3,523 parameters .*diagonal=true"):
             start(np.zeros(3523))
     assert Evolution(diagonal=True).followed(np.zeros(3523)).ask().shape == (13, 3523)
 
@@ -140,7 +147,7 @@ def test_any_seed_will_do() -> None:
 
 @pytest.mark.parametrize("wrong", [{"population": 3}, {"sigma": 0.0}, {"sigma": float("nan")}])
 def test_impossible_numbers_are_refused(wrong) -> None:
-    with pytest.raises(RecipeError, match="evolution"):
+    with pytest.raises(MethodError, match="evolution"):
         Evolution(**wrong)
 
 
@@ -148,6 +155,6 @@ def test_impossible_numbers_are_refused(wrong) -> None:
 def test_losses_that_are_all_alike_give_no_direction(diagonal: bool) -> None:
     search = Evolution(diagonal=diagonal).followed(np.ones(5), seed=2)
     first = search.ask()[1:]
-    search.tell([0.0] * search.numbers.candidates)
+    search.tell([0.0] * search.settings.candidates)
     np.testing.assert_array_equal(search.theta, np.ones(5))
     assert not np.array_equal(search.ask()[1:], first)  # another generation comes next

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from soda_tta.errors import RecipeError
+from soda_tta.errors import MethodError
 from soda_tta.search import Pursuit
 
 BOTH_WAYS = np.concatenate([np.eye(6), -np.eye(6)])
@@ -12,21 +12,27 @@ def losses_of(points, goal=GOAL, images: int = 64, noise: float = 0.0, seed: int
     """A quadratic, seen image by image: every image adds its own constant and, at each point, some noise."""
     generator = np.random.default_rng(seed)
     own = generator.standard_normal(images)
-    return ((points - goal) ** 2).sum(axis=1)[:, None] + own + noise * generator.standard_normal((len(points), images))
+    return (
+        ((points - goal) ** 2).sum(axis=1)[:, None]
+        + own
+        + noise * generator.standard_normal((len(points), images))
+    )
 
 
-def pursue(search, rounds: int = 100, **numbers):
+def pursue(search, rounds: int = 100, **settings):
     for number in range(rounds):
         if search.done:
             break
-        search.tell(losses_of(search.ask(), seed=number, **numbers))
+        search.tell(losses_of(search.ask(), seed=number, **settings))
     return search
 
 
 def test_it_finds_the_goal_of_a_quadratic_and_stops_by_itself() -> None:
     search = pursue(Pursuit().start(np.zeros(6), BOTH_WAYS))
     assert search.done and search.rounds < 30
-    assert np.abs(search.theta - GOAL).max() < 0.4  # its last moves have a length of 0.6 ** 3 or more
+    assert (
+        np.abs(search.theta - GOAL).max() < 0.4
+    )  # its last moves have a length of 0.6 ** 3 or more
     exact = pursue(Pursuit().start(np.zeros(6), BOTH_WAYS), goal=np.rint(GOAL))
     np.testing.assert_allclose(exact.theta, np.rint(GOAL))
 
@@ -41,9 +47,9 @@ def test_noise_of_the_images_hardly_hinders_it() -> None:
 
 
 def test_the_first_round_tries_every_move_later_ones_the_best_and_their_sums() -> None:
-    numbers = Pursuit(tried=4)
-    search = numbers.start(np.zeros(6), BOTH_WAYS)
-    assert numbers.candidates(len(BOTH_WAYS)) == (13, 9)
+    settings = Pursuit(tried=4)
+    search = settings.start(np.zeros(6), BOTH_WAYS)
+    assert settings.candidates(len(BOTH_WAYS)) == (13, 9)
     first = search.ask()
     np.testing.assert_array_equal(first, np.concatenate([np.zeros((1, 6)), BOTH_WAYS]))
     search.tell(losses_of(first))
@@ -96,7 +102,9 @@ def test_on_pure_noise_it_moves_as_often_as_its_caution_says() -> None:
 
 def test_a_gain_counts_only_beyond_its_standard_error() -> None:
     losses = np.zeros((4, 100))
-    losses[1] = -0.05 + np.where(np.arange(100) % 2, 1.0, -1.0)  # gains 0.05, with a standard error of 0.1
+    losses[1] = -0.05 + np.where(
+        np.arange(100) % 2, 1.0, -1.0
+    )  # gains 0.05, with a standard error of 0.1
     for caution, goes in ((0.4, True), (0.6, False)):
         search = Pursuit(caution=caution).start(np.zeros(3), np.eye(3))
         search.ask()
@@ -137,7 +145,7 @@ def test_gains_of_rested_moves_shrink_only_if_they_are_losses() -> None:
     "wrong", [{"tried": 2}, {"caution": -1.0}, {"shorten": 1.0}, {"shorten": 0.0}, {"patience": 0}]
 )
 def test_impossible_numbers_are_refused(wrong) -> None:
-    with pytest.raises(RecipeError, match="pursuit"):
+    with pytest.raises(MethodError, match="pursuit"):
         Pursuit(**wrong)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from soda_tta.errors import RecipeError
+from soda_tta.errors import MethodError
 from soda_tta.search import SGD, Adam, MultiPoint
 
 QUADRATIC = np.diag([1.0, 2.0, 3.0, 4.0])
@@ -43,7 +43,9 @@ def test_the_variance_shrinks_as_one_over_the_number_of_directions() -> None:
 
 
 def test_it_finds_the_minimum_of_a_quadratic() -> None:
-    search = MultiPoint(directions=20, mu=1e-3, sigma=1.0).start(POINT, SGD(lr=0.05, momentum=0.5), seed=0)
+    search = MultiPoint(directions=20, mu=1e-3, sigma=1.0).start(
+        POINT, SGD(lr=0.05, momentum=0.5), seed=0
+    )
     for _ in range(200):
         search.tell(quadratic(search.ask()))
     assert np.abs(search.theta).max() < 1e-2
@@ -96,7 +98,7 @@ def test_steps_are_those_of_pytorch(ours, theirs) -> None:
 
 @pytest.mark.parametrize("wrong", [{"directions": 0}, {"mu": 0.0}, {"sigma": -1.0}])
 def test_impossible_numbers_are_refused(wrong) -> None:
-    with pytest.raises(RecipeError):
+    with pytest.raises(MethodError):
         MultiPoint(**wrong)
 
 

@@ -5,4 +5,12 @@ from soda_tta.adaptors.bank import Bank, BankAdaptor
 from soda_tta.adaptors.identity import Identity
 from soda_tta.adaptors.network import NetworkAdaptor, PaperNetwork
 
-__all__ = ["DEVIATION", "Adaptor", "Bank", "BankAdaptor", "Identity", "NetworkAdaptor", "PaperNetwork"]
+__all__ = [
+    "DEVIATION",
+    "Adaptor",
+    "Bank",
+    "BankAdaptor",
+    "Identity",
+    "NetworkAdaptor",
+    "PaperNetwork",
+]

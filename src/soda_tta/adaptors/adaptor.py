@@ -10,9 +10,8 @@ import numpy as np
 
 from soda_tta.adaptors.files import read_adaptor_file, write_adaptor_file
 from soda_tta.errors import RunError
-from soda_tta.onnx_files import export_onnx
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.protocols.onnx_files import export_onnx
+from soda_tta.types import Array
 
 # The paper measures perturbations in pixels normalised by the deviation of the data set: 0.20 (CIFAR-10), 0.23
 # (ImageNet), 0.27 (CIFAR-100). A number of the adaptor's own, and not of what its box was told, keeps both independent.
@@ -47,14 +46,15 @@ class Adaptor(ABC):
     def differentiable(self, images: Any, theta: Any, noise: int | None = None) -> Any:
         """The same for one candidate on tensors, so that a gradient by `theta` can be had."""
 
+    @property
     @abstractmethod
-    def numbers(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """Everything but the parameters that is needed to build this adaptor again, as plain JSON."""
 
     @classmethod
     @abstractmethod
-    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> Adaptor:
-        """The inverse of `numbers`."""
+    def from_settings(cls, settings: dict[str, Any], parameters: Array) -> Adaptor:
+        """The inverse of `settings`."""
 
     @abstractmethod
     def as_module(self) -> Any:
@@ -76,16 +76,18 @@ class Adaptor(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write parameters and structure to a safetensors file."""
-        write_adaptor_file(Path(path), self.kind, self.numbers(), self.parameters)
+        write_adaptor_file(Path(path), self.kind, self.settings, self.parameters)
 
     @staticmethod
     def load(path: str | Path) -> Adaptor:
         """Read an adaptor back; nothing in the file is executed."""
-        kind, numbers, parameters = read_adaptor_file(Path(path))
+        kind, settings, parameters = read_adaptor_file(Path(path))
         if kind not in Adaptor.kinds:
-            raise RunError(f"{path} holds an adaptor of kind {kind!r}, which this version does not know.")
+            raise RunError(
+                f"{path} holds an adaptor of kind {kind!r}, which this version does not know."
+            )
         try:
-            return Adaptor.kinds[kind].from_numbers(numbers, parameters)
+            return Adaptor.kinds[kind].from_settings(settings, parameters)
         except (TypeError, ValueError) as error:
             raise RunError(f"{path} holds an adaptor that cannot be built: {error}") from error
 
@@ -94,4 +96,10 @@ class Adaptor(ABC):
 
         The file is checked in ONNX Runtime on images of another size and number than it was traced with.
         """
-        return export_onnx(self.as_module(), Path(path), example=(2, 3, 32, 32), check=(3, 3, 48, 40), output="adapted")
+        return export_onnx(
+            self.as_module(),
+            Path(path),
+            example=(2, 3, 32, 32),
+            check=(3, 3, 48, 40),
+            output="adapted",
+        )

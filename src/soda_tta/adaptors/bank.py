@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from soda_tta.adaptors import restorations as restore
-from soda_tta.adaptors.adaptor import Adaptor, Array
+from soda_tta.adaptors.adaptor import Adaptor
 from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS, in_words, units
-from soda_tta.errors import ImageError, RecipeError
+from soda_tta.errors import ImageError, MethodError
+from soda_tta.types import Array
 
 # What each family of versions is made by, from its strengths and the grain; several strengths share their work.
 RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor]]] = {
@@ -24,10 +25,16 @@ RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor
         images, strengths, reach=2 if grain >= COARSE else 3
     ),
     "cosine shrinkage": lambda images, strengths, grain: restore.cosine_shrinkage(
-        images, scaled(strengths, grain), *((8, 3) if grain >= COARSE and min(images.shape[2:]) >= 8 else (4, 1))
+        images,
+        scaled(strengths, grain),
+        *((8, 3) if grain >= COARSE and min(images.shape[2:]) >= 8 else (4, 1)),
     ),
-    "motion": lambda images, radii, grain: restore.blurred_along_own_motion(images, scaled(radii, grain)),
-    "blur": lambda images, radii, grain: [restore.gaussian(images, radius) for radius in scaled(radii, grain)],
+    "motion": lambda images, radii, grain: restore.blurred_along_own_motion(
+        images, scaled(radii, grain)
+    ),
+    "blur": lambda images, radii, grain: [
+        restore.gaussian(images, radius) for radius in scaled(radii, grain)
+    ],
 }
 NAMES = [part.name for part in PARTS]
 COARSE = 2  # the grain from which larger blocks are shrunk, and fewer neighbours are searched: there each costs more
@@ -50,7 +57,7 @@ class Bank:
 
     def __post_init__(self) -> None:
         if not 0 < self.grain <= 16:
-            raise RecipeError(f"a bank has a grain above 0 and up to 16, not {self.grain}.")
+            raise MethodError(f"a bank has a grain above 0 and up to 16, not {self.grain}.")
 
     @staticmethod
     def for_size(size: tuple[int, ...]) -> Bank:
@@ -62,7 +69,7 @@ class Bank:
 
 
 class BankAdaptor(Adaptor):
-    """Changes each image by `len(PARTS)` numbers: mixes restored versions of it, smooths or sharpens, sets its tone.
+    """Changes each image by `len(PARTS)` settings: mixes restored versions of it, smooths or sharpens, sets its tone.
 
     Zero is exactly the identity. The versions of an image need no query and do not depend on the parameters:
     `prepare` makes them once, `mix` is cheap.
@@ -74,7 +81,9 @@ class BankAdaptor(Adaptor):
         self.structure = structure
         self.parameters = np.asarray(parameters, np.float32)
         if self.parameters.shape != (len(PARTS),):
-            raise RecipeError(f"{self.parameters.size} parameters for a bank that has {len(PARTS)}.")
+            raise MethodError(
+                f"{self.parameters.size} parameters for a bank that has {len(PARTS)}."
+            )
 
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
         thetas = np.asarray(thetas, np.float32)
@@ -95,18 +104,25 @@ class BankAdaptor(Adaptor):
         pixels = torch.from_numpy(np.array(images, np.float32, order="C"))
         step = max(1, PIECE // pixels[0].numel()) if len(pixels) else 1
         with torch.inference_mode():
-            pieces = [ways_from(piece, self.structure.grain, used) for piece in torch.split(pixels, step)]
+            pieces = [
+                ways_from(piece, self.structure.grain, used) for piece in torch.split(pixels, step)
+            ]
         prepared: Array = torch.cat(pieces).numpy()
         return prepared
 
     def mix(self, prepared: Array, thetas: Array) -> Array:
         """The same images through k parameter vectors: (k, n, 3, height, width)."""
-        ways, result = torch.from_numpy(prepared), torch.empty((len(thetas), len(prepared), *prepared.shape[2:]))
+        ways, result = (
+            torch.from_numpy(prepared),
+            torch.empty((len(thetas), len(prepared), *prepared.shape[2:])),
+        )
         step = max(1, PIECE // math.prod(prepared.shape[2:]))
         with torch.inference_mode():
             for start in range(0, len(ways), step):
                 piece = ways[start : start + step]
-                for theta, places in zip(torch.from_numpy(np.asarray(thetas, np.float32)), result, strict=True):
+                for theta, places in zip(
+                    torch.from_numpy(np.asarray(thetas, np.float32)), result, strict=True
+                ):
                     places[start : start + step] = toned(piece, theta)
         return result.numpy()
 
@@ -120,15 +136,18 @@ class BankAdaptor(Adaptor):
     def describe(self) -> str:
         return in_words(self.parameters, self.structure.grain)
 
-    def numbers(self) -> dict[str, Any]:
+    @property
+    def settings(self) -> dict[str, Any]:
         return {**asdict(self.structure), "parts": NAMES}
 
     @classmethod
-    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> BankAdaptor:
+    def from_settings(cls, settings: dict[str, Any], parameters: Array) -> BankAdaptor:
         """Numbers belong to the parts they were learned for; files from before these were named have the first ones."""
-        structure = {name: value for name, value in numbers.items() if name != "parts"}
-        if numbers.get("parts", NAMES) != NAMES:
-            raise ValueError("its bank has other parts than this version's; use the version that wrote it.")
+        structure = {name: value for name, value in settings.items() if name != "parts"}
+        if settings.get("parts", NAMES) != NAMES:
+            raise ValueError(
+                "its bank has other parts than this version's; use the version that wrote it."
+            )
         return cls(Bank(**structure), parameters)
 
     def as_module(self) -> nn.Module:
@@ -154,7 +173,9 @@ def scaled(strengths: tuple[float, ...], grain: float) -> tuple[float, ...]:
     return tuple(grain * strength for strength in strengths)
 
 
-def ways_from(images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * len(MIXED)) -> Tensor:
+def ways_from(
+    images: Tensor, grain: float, used: tuple[bool, ...] = (True,) * len(MIXED)
+) -> Tensor:
     """The images, and the way from each to every restored version (zero where it is not used)."""
     versions: dict[str, Tensor] = {}
     wanted = [part for part, flag in zip(MIXED, used, strict=True) if flag]
@@ -205,16 +226,24 @@ def toned(ways: Tensor, theta: Tensor, fixed: bool = True) -> Tensor:
         image = image + shift[:, None, None]
     image = image.clamp(0, 1)
     if works("gamma"):
-        curved = (image.clamp(min=1e-6).log() * value("gamma").exp()).exp()  # a power, in half the time
+        curved = (
+            image.clamp(min=1e-6).log() * value("gamma").exp()
+        ).exp()  # a power, in half the time
         # a slope even at zero, where the image itself stays as it is
-        image = curved if fixed else torch.where(value("gamma") == 0, image + (curved - curved.detach()), curved)
+        image = (
+            curved
+            if fixed
+            else torch.where(value("gamma") == 0, image + (curved - curved.detach()), curved)
+        )
     return image
 
 
 def filtered(images: Tensor, weights: Tensor, at_work: list[bool]) -> Tensor:
     """Through one radial kernel: a sum of Gaussians and of the identity that leaves the mean alone."""
     lines = gaussian_lines()
-    if torch.onnx.is_in_onnx_export():  # one convolution there; here the lines of a few Gaussians are faster
+    if (
+        torch.onnx.is_in_onnx_export()
+    ):  # one convolution there; here the lines of a few Gaussians are faster
         kernel = torch.einsum("r,ry,rx->yx", weights, lines, lines)
         kernel[KERNEL // 2, KERNEL // 2] += 1 - weights.sum()
         return F.conv2d(restore.padded(images, KERNEL // 2), kernel.repeat(3, 1, 1, 1), groups=3)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.adaptors.adaptor import Adaptor, Array
+from soda_tta.adaptors.adaptor import Adaptor
+from soda_tta.types import Array
 
 
 class Identity(Adaptor):
@@ -26,11 +27,12 @@ class Identity(Adaptor):
     def describe(self) -> str:
         return "leaves the image as it is"
 
-    def numbers(self) -> dict[str, Any]:
+    @property
+    def settings(self) -> dict[str, Any]:
         return {}
 
     @classmethod
-    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> Identity:
+    def from_settings(cls, settings: dict[str, Any], parameters: Array) -> Identity:
         return cls()
 
     def as_module(self) -> Any:

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from soda_tta.adaptors.adaptor import DEVIATION, Adaptor, Array
+from soda_tta.adaptors.adaptor import DEVIATION, Adaptor
 from soda_tta.adaptors.fused import cache_sized, fused_perturbations
-from soda_tta.errors import ImageError, RecipeError
+from soda_tta.errors import ImageError, MethodError
+from soda_tta.types import Array
 
 ACTIVATIONS = {"hardswish": nn.Hardswish, "relu": nn.ReLU}
 
@@ -38,17 +39,32 @@ class PaperNetwork:
     dropout: float = 0.0  # inside the residual blocks
     residual: bool = True  # False: the network's output *is* the image (DA-Direct)
     start: float = 1.0  # times the last random weights: at 0 learning begins with the images (not residual: with grey)
-    deviation: float = DEVIATION  # of the data set's pixels: how far a pixel may be moved from there
+    deviation: float = (
+        DEVIATION  # of the data set's pixels: how far a pixel may be moved from there
+    )
 
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
-            raise RecipeError(f"activation {self.activation!r} is unknown; choose {' or '.join(ACTIVATIONS)}.")
-        if not (self.width >= 1 and 0 <= self.blocks <= 9 and 0 <= self.pairs <= 4 and 0 <= self.dropout < 1):
-            raise RecipeError("a network has width >= 1, 0..9 blocks, 0..4 down/up pairs and dropout in [0, 1).")
+            raise MethodError(
+                f"activation {self.activation!r} is unknown; choose {' or '.join(ACTIVATIONS)}."
+            )
+        if not (
+            self.width >= 1
+            and 0 <= self.blocks <= 9
+            and 0 <= self.pairs <= 4
+            and 0 <= self.dropout < 1
+        ):
+            raise MethodError(
+                "a network has width >= 1, 0..9 blocks, 0..4 down/up pairs and dropout in [0, 1)."
+            )
         if self.start < 0:
-            raise RecipeError(f"start={self.start:g} multiplies the last layer's first weights; give 0 or more.")
+            raise MethodError(
+                f"start={self.start:g} multiplies the last layer's first weights; give 0 or more."
+            )
         if not 0 < self.deviation <= 1:
-            raise RecipeError(f"deviation={self.deviation:g} is of pixels in [0, 1]: above 0, and at most 1.")
+            raise MethodError(
+                f"deviation={self.deviation:g} is of pixels in [0, 1]: above 0, and at most 1."
+            )
 
     def build(self, seed: int) -> NetworkAdaptor:
         """A network with PyTorch's usual random start, as in the paper, its last layer times `start`."""
@@ -76,7 +92,9 @@ class NetworkAdaptor(Adaptor):
         return self.structure.deviation
 
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
-        smallest = 2 * 2**self.structure.pairs  # reflection and instance norm need two pixels at the lowest level
+        smallest = (
+            2 * 2**self.structure.pairs
+        )  # reflection and instance norm need two pixels at the lowest level
         if min(images.shape[2:]) < smallest:
             raise ImageError(
                 f"images of {images.shape[2:]} are too small for this network; it needs {smallest} pixels."
@@ -93,19 +111,25 @@ class NetworkAdaptor(Adaptor):
                 torch.clamp(perturbations, 0, 1, out=result[:, place])
         return result.numpy()
 
-    def _perturbations(self, pixels: Tensor, flat: Tensor, noise: int | None) -> Iterator[tuple[slice, Tensor]]:
+    def _perturbations(
+        self, pixels: Tensor, flat: Tensor, noise: int | None
+    ) -> Iterator[tuple[slice, Tensor]]:
         """Piece by piece, so that what lies between the two convolutions stays in the cache."""
         plain = not self.structure.blocks and not self.structure.pairs
         for place in cache_sized(pixels, self.structure.width):
             if plain:
                 yield (
                     place,
-                    fused_perturbations(pixels[place], flat, self.structure.width, self.structure.activation),
+                    fused_perturbations(
+                        pixels[place], flat, self.structure.width, self.structure.activation
+                    ),
                 )
             else:
                 yield (
                     place,
-                    torch.stack([self._perturb(pixels[place], theta, noise, place.start) for theta in flat]),
+                    torch.stack(
+                        [self._perturb(pixels[place], theta, noise, place.start) for theta in flat]
+                    ),
                 )
 
     def _perturb(self, pixels: Tensor, theta: Tensor, noise: int | None, start: int) -> Tensor:
@@ -116,25 +140,28 @@ class NetworkAdaptor(Adaptor):
 
     def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
         perturbation = self._perturb(images, theta, noise, 0)
-        return ((images if self.structure.residual else CENTRE) + self.deviation * perturbation).clamp(0, 1)
+        return (
+            (images if self.structure.residual else CENTRE) + self.deviation * perturbation
+        ).clamp(0, 1)
 
     def unflatten(self, theta: Tensor) -> dict[str, Tensor]:
         """The flat vector as named weights (views, so that gradients reach it)."""
         sizes = [shape.numel() for _, shape in self.shapes]
         if theta.numel() != sum(sizes):
-            raise RecipeError(f"{theta.numel()} parameters for a network that has {sum(sizes)}.")
+            raise MethodError(f"{theta.numel()} parameters for a network that has {sum(sizes)}.")
         parts = zip(self.shapes, torch.split(theta, sizes), strict=True)
         return {name: part.view(shape) for (name, shape), part in parts}
 
     def describe(self) -> str:
         return f"a network of {self.parameters.size:,} weights adds up to {self.deviation:g} to each pixel value"
 
-    def numbers(self) -> dict[str, Any]:
+    @property
+    def settings(self) -> dict[str, Any]:
         return asdict(self.structure)
 
     @classmethod
-    def from_numbers(cls, numbers: dict[str, Any], parameters: Array) -> NetworkAdaptor:
-        adaptor = PaperNetwork(**numbers).build(seed=0)
+    def from_settings(cls, settings: dict[str, Any], parameters: Array) -> NetworkAdaptor:
+        adaptor = PaperNetwork(**settings).build(seed=0)
         adaptor.unflatten(torch.from_numpy(parameters))  # refuses a vector of another length
         adaptor.parameters = parameters
         return adaptor
@@ -150,7 +177,11 @@ class Adapted(nn.Module):
 
     def __init__(self, network: nn.Module, structure: PaperNetwork) -> None:
         super().__init__()
-        self.network, self.residual, self.deviation = network, structure.residual, structure.deviation
+        self.network, self.residual, self.deviation = (
+            network,
+            structure.residual,
+            structure.deviation,
+        )
 
     def forward(self, images: Tensor) -> Tensor:
         base = images if self.residual else CENTRE
@@ -169,7 +200,9 @@ class Perturbation(nn.Module):
             narrow = width * 2**level
             down = nn.Conv2d(narrow, 2 * narrow, 3, stride=2, padding=1)
             layers += [down, nn.InstanceNorm2d(2 * narrow), activation()]
-        layers += [ResidualBlock(width * 2**structure.pairs, structure) for _ in range(structure.blocks)]
+        layers += [
+            ResidualBlock(width * 2**structure.pairs, structure) for _ in range(structure.blocks)
+        ]
         for level in reversed(range(structure.pairs)):
             narrow = width * 2**level
             up = nn.ConvTranspose2d(2 * narrow, narrow, 3, stride=2, padding=1, output_padding=1)
@@ -180,7 +213,9 @@ class Perturbation(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         height, width = images.shape[2:]
         if self.multiple > 1:  # down and up again must end at the size it began with
-            images = F.pad(images, (0, -width % self.multiple, 0, -height % self.multiple), mode="reflect")
+            images = F.pad(
+                images, (0, -width % self.multiple, 0, -height % self.multiple), mode="reflect"
+            )
         output: Tensor = torch.tanh(self.layers(images))
         return output[:, :, :height, :width] if self.multiple > 1 else output
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from soda_tta.errors import RecipeError
+from soda_tta.errors import MethodError
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 SCALED = ("motion", "blur", "cosine shrinkage")  # families whose strengths grow with the grain
 FACTORS = ("contrast", "gamma", "saturation")  # their parameters are logarithms
 SILENT = 0.05  # of a typical amount: less is not worth a word
@@ -43,11 +42,25 @@ def mixed(family: str, strength: float, *moves: float) -> Part:
 
 
 def radial(family: str, radius: float, *moves: float) -> Part:
-    return Part(f"radius {radius:g}", family, radius, moves, "smooth radius" + TOWARDS, "sharpen radius" + TOWARDS)
+    return Part(
+        f"radius {radius:g}",
+        family,
+        radius,
+        moves,
+        "smooth radius" + TOWARDS,
+        "sharpen radius" + TOWARDS,
+    )
 
 
 def motion(radius: float, *moves: float) -> Part:
-    return Part(f"motion {radius:g}", "motion", radius, moves, "blur along motion" + TOWARDS, "undo motion" + TOWARDS)
+    return Part(
+        f"motion {radius:g}",
+        "motion",
+        radius,
+        moves,
+        "blur along motion" + TOWARDS,
+        "undo motion" + TOWARDS,
+    )
 
 
 # Versions of the image that are mixed in: 0 is none of it, 1 all of it. Strengths are in the pixel range [0, 1].
@@ -63,9 +76,20 @@ MIXED = (
     radial("blur", 8, -0.5, 0.4),
 )
 # One kernel after the mixing: a sum of Gaussians of these radii in pixels, minus the image.
-KERNELS = (radial("kernel", 0.5, 0.7, -0.7), radial("kernel", 0.8, 0.5, -0.5), radial("kernel", 1.2, 0.5, -0.7))
+KERNELS = (
+    radial("kernel", 0.5, 0.7, -0.7),
+    radial("kernel", 0.8, 0.5, -0.5),
+    radial("kernel", 1.2, 0.5, -0.7),
+)
 TONE = (
-    Part("standard contrast", "contrast", 1, (0.5, 1.0), "standard contrast {:.2f}", "standard contrast -{:.2f}"),
+    Part(
+        "standard contrast",
+        "contrast",
+        1,
+        (0.5, 1.0),
+        "standard contrast {:.2f}",
+        "standard contrast -{:.2f}",
+    ),
     Part("contrast", "contrast", 1, (0.25, -0.25), "contrast x{:.2f}", "contrast x{:.2f}"),
     Part("brightness", "brightness", 1, (0.1, -0.1), "brighter by {:.2f}", "darker by {:.2f}"),
     Part("gamma", "brightness", 1, (0.3, -0.3), "gamma {:.2f}", "gamma {:.2f}"),
@@ -96,10 +120,17 @@ def moves(without: tuple[str, ...] = ()) -> Array:
     """The first steps of a search: one part each, at a typical value (m, d); none of the families left alone."""
     families = {part.family for part in PARTS}
     if unknown := sorted(set(without) - families):
-        raise RecipeError(f"the bank has no family {', '.join(unknown)}; it has {', '.join(sorted(families))}.")
-    rows = [(i, value) for i, part in enumerate(PARTS) if part.family not in without for value in part.moves]
+        raise MethodError(
+            f"the bank has no family {', '.join(unknown)}; it has {', '.join(sorted(families))}."
+        )
+    rows = [
+        (i, value)
+        for i, part in enumerate(PARTS)
+        if part.family not in without
+        for value in part.moves
+    ]
     if len(rows) < 3:
-        raise RecipeError(f"without {', '.join(without)} too little of the bank is left to search.")
+        raise MethodError(f"without {', '.join(without)} too little of the bank is left to search.")
     steps = np.zeros((len(rows), len(PARTS)))
     for row, (index, value) in enumerate(rows):
         steps[row, index] = value

@@ -28,7 +28,9 @@ def padded(images: Tensor, margin: int) -> Tensor:
 def shifted(images: Tensor, margin: int, down: int, right: int, like: Tensor) -> Tensor:
     """A padded image moved by so many pixels, in the size of the unpadded one."""
     height, width = like.shape[-2:]
-    return images[..., margin + down : margin + down + height, margin + right : margin + right + width]
+    return images[
+        ..., margin + down : margin + down + height, margin + right : margin + right + width
+    ]
 
 
 def along_line(wide: Tensor, line: list[float], axis: int) -> Tensor:
@@ -45,7 +47,10 @@ def median(images: Tensor) -> Tensor:
     wide = padded(images, 1)
     values = [shifted(wide, 1, down, right, images) for down in (-1, 0, 1) for right in (-1, 0, 1)]
     for low, high in MEDIAN_OF_NINE:
-        values[low], values[high] = torch.minimum(values[low], values[high]), torch.maximum(values[low], values[high])
+        values[low], values[high] = (
+            torch.minimum(values[low], values[high]),
+            torch.maximum(values[low], values[high]),
+        )
     return values[4]
 
 
@@ -53,7 +58,9 @@ def non_local_means(images: Tensor, strengths: tuple[float, ...], reach: int = 3
     """Each pixel becomes the mean of those around it whose 3 x 3 neighbourhoods look alike; one result a strength."""
     wide = padded(images, reach)
     sums, weights = [images] * len(strengths), [torch.ones_like(images[:, :1])] * len(strengths)
-    steps = [(down, right) for down in range(-reach, reach + 1) for right in range(-reach, reach + 1)]
+    steps = [
+        (down, right) for down in range(-reach, reach + 1) for right in range(-reach, reach + 1)
+    ]
     for down, right in steps:
         if (down, right) == (0, 0):
             continue
@@ -66,7 +73,9 @@ def non_local_means(images: Tensor, strengths: tuple[float, ...], reach: int = 3
     return [total / weight for total, weight in zip(sums, weights, strict=True)]
 
 
-def cosine_shrinkage(images: Tensor, thresholds: tuple[float, ...], size: int = 4, stride: int = 1) -> list[Tensor]:
+def cosine_shrinkage(
+    images: Tensor, thresholds: tuple[float, ...], size: int = 4, stride: int = 1
+) -> list[Tensor]:
     """Drop small coefficients of the cosine transform of every size x size block, overlapping ones averaged.
 
     Blocks with few coefficients left weigh more: they are the smooth ones, where noise shows. Colours are first
@@ -100,7 +109,9 @@ def added_up(coefficients: Tensor, waves: Tensor, stride: int, extent: tuple[int
     """The sum of overlapping blocks, each a sum of waves: a transposed convolution, in a third of its time."""
     if torch.onnx.is_in_onnx_export():  # which knows no fold before opset 18
         return F.conv_transpose2d(coefficients, waves, stride=stride)
-    return F.fold(waves.flatten(1).T @ coefficients.flatten(2), extent, waves.shape[-2:], stride=stride)
+    return F.fold(
+        waves.flatten(1).T @ coefficients.flatten(2), extent, waves.shape[-2:], stride=stride
+    )
 
 
 def gaussian(images: Tensor, sigma: float) -> Tensor:
@@ -124,7 +135,9 @@ def blurred_along_own_motion(images: Tensor, sigmas: tuple[float, ...]) -> list[
     down = (grey[:, :, 2:, 1:-1] - grey[:, :, :-2, 1:-1]) / 2
     angles = math.pi * torch.arange(ANGLES, dtype=torch.float32) / ANGLES
     # the energy of the derivative along an angle, from the structure tensor
-    xx, xy, yy = (part.mean((1, 2, 3))[:, None] for part in (across * across, across * down, down * down))
+    xx, xy, yy = (
+        part.mean((1, 2, 3))[:, None] for part in (across * across, across * down, down * down)
+    )
     energy = xx * angles.cos() ** 2 + 2 * xy * angles.cos() * angles.sin() + yy * angles.sin() ** 2
     chosen = F.one_hot(energy.argmin(1), ANGLES).to(images.dtype)
     return [through_own_kernel(images, line_kernels(sigma), chosen) for sigma in sigmas]
@@ -134,7 +147,9 @@ def through_own_kernel(images: Tensor, kernels: Tensor, chosen: Tensor) -> Tenso
     """Each image through the kernel its row of `chosen` points at."""
     reach, (height, width) = kernels.shape[-1] // 2, images.shape[-2:]
     wide = F.pad(images, (reach,) * 4, mode="replicate")
-    if torch.onnx.is_in_onnx_export():  # there a kernel must be a constant: blur in every direction, then choose
+    if (
+        torch.onnx.is_in_onnx_export()
+    ):  # there a kernel must be a constant: blur in every direction, then choose
         every = F.conv2d(wide, kernels[:, None].repeat(3, 1, 1, 1), groups=3)
         every = every.reshape(-1, 3, ANGLES, *every.shape[2:])
         return (every * chosen[:, None, :, None, None]).sum(2)
@@ -143,7 +158,9 @@ def through_own_kernel(images: Tensor, kernels: Tensor, chosen: Tensor) -> Tenso
         return F.conv2d(wide.transpose(0, 1), own, groups=len(images)).transpose(0, 1)
     # The kernels are symmetric, so a product of spectra is what a convolution layer does. Round extents are faster.
     extent = [-(-size // 16) * 16 for size in wide.shape[-2:]]
-    blurred: Tensor = torch.fft.irfft2(torch.fft.rfft2(wide, s=extent) * torch.fft.rfft2(own, s=extent), s=extent)
+    blurred: Tensor = torch.fft.irfft2(
+        torch.fft.rfft2(wide, s=extent) * torch.fft.rfft2(own, s=extent), s=extent
+    )
     return blurred[..., 2 * reach : 2 * reach + height, 2 * reach : 2 * reach + width]
 
 

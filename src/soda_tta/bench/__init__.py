@@ -8,4 +8,14 @@ from soda_tta.bench.scales import SCALES
 from soda_tta.bench.store import Store
 from soda_tta.bench.tables import make_table, render
 
-__all__ = ["GRIDS", "SCALES", "Cell", "Store", "find_grid", "make_table", "render", "run_cell", "run_grid"]
+__all__ = [
+    "GRIDS",
+    "SCALES",
+    "Cell",
+    "Store",
+    "find_grid",
+    "make_table",
+    "render",
+    "run_cell",
+    "run_grid",
+]

@@ -12,9 +12,9 @@ from soda_tta import zoo
 from soda_tta.box import Box, load_box
 from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
-from soda_tta.errors import RecipeError, SodaError
-from soda_tta.plan import Plan, plan_run
-from soda_tta.recipes import Method, Recipe, find_method
+from soda_tta.engine.plan import Plan, plan_run
+from soda_tta.errors import MethodError, SodaError
+from soda_tta.methods import LoopMethod, Method, find_method
 
 CLEAN = "clean"
 ORDERS = ("given", "classes")
@@ -39,12 +39,16 @@ class Cell:
     model: str = "cifar10_resnet20"  # of the zoo, or the path of an ONNX file
     corruption: str = "gaussian_noise"  # or "clean"
     severity: int = 5
-    images: int = 500  # the first so many of the test set; of one sorted by class, so many from all of it
+    images: int = (
+        500  # the first so many of the test set; of one sorted by class, so many from all of it
+    )
     order: str = "given"  # or "classes": the same images class by class, as a camera may see them
     seed: int = 0
     budget: float | None = None
-    curve: int = 0  # measure accuracy every so many epochs, on a handle of its own that nobody pays for
-    numbers: dict[str, Any] = field(default_factory=dict)  # changes to the method
+    curve: int = (
+        0  # measure accuracy every so many epochs, on a handle of its own that nobody pays for
+    )
+    settings: dict[str, Any] = field(default_factory=dict)  # changes to the method
 
     @property
     def key(self) -> str:
@@ -59,8 +63,8 @@ class Cell:
 
     @property
     def experiment(self) -> str:
-        """What is run, however its numbers are put: a number that is the method's own says nothing."""
-        facts = {**self._facts(), "numbers": self.recipe.numbers()}
+        """What is run, however its settings are put: a number that is the method's own says nothing."""
+        facts = {**self._facts(), "settings": self.recipe.settings}
         del facts["curve"]  # watching changes nothing
         if self.corruption == CLEAN:
             del facts["severity"]
@@ -69,7 +73,7 @@ class Cell:
     @property
     def recipe(self) -> Method:
         """Its method, with its changes."""
-        return find_method(self.method).but(**self.numbers)
+        return find_method(self.method).but(**self.settings)
 
     @property
     def of_own_model(self) -> bool:
@@ -79,7 +83,7 @@ class Cell:
     @property
     def title(self) -> str:
         """What it is called where something is said of it."""
-        changed = ", ".join(f"{name}={value}" for name, value in self.numbers.items())
+        changed = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         where = "" if self.corruption == CLEAN else f"{self.corruption} {self.severity} of "
         budget = "" if self.budget is None else f", budget {self.budget:g}"
         order = "" if self.order == ORDERS[0] else f" in the order of their {self.order}"
@@ -101,25 +105,29 @@ class Cell:
         for name, least in whole.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise RecipeError(f"{name} is a whole number of {least} or more, not {value!r}.")
+                raise MethodError(f"{name} is a whole number of {least} or more, not {value!r}.")
         for name in ("method", "data", "model", "corruption", "order"):
             if not isinstance(getattr(self, name), str):
-                raise RecipeError(f"{name} is a name, not {getattr(self, name)!r}.")
-        if not isinstance(self.numbers, dict):
-            raise RecipeError(f"numbers are a table of names and values, not {self.numbers!r}.")
+                raise MethodError(f"{name} is a name, not {getattr(self, name)!r}.")
+        if not isinstance(self.settings, dict):
+            raise MethodError(f"settings are a table of names and values, not {self.settings!r}.")
         if self.budget is not None and (type(self.budget) not in (int, float) or self.budget <= 0):
-            raise RecipeError(f"budget is a number of queries an image, not {self.budget!r}.")
+            raise MethodError(f"budget is a number of queries an image, not {self.budget!r}.")
 
     def _check_facts(self) -> None:
         if self.corruption != CLEAN and self.corruption not in CORRUPTIONS:
-            raise RecipeError(f"there is no corruption {self.corruption!r}; choose clean, {', '.join(CORRUPTIONS)}.")
+            raise MethodError(
+                f"there is no corruption {self.corruption!r}; choose clean, {', '.join(CORRUPTIONS)}."
+            )
         if self.severity not in SEVERITIES:
-            raise RecipeError(f"there is no severity {self.severity}; choose one of {SEVERITIES}.")
+            raise MethodError(f"there is no severity {self.severity}; choose one of {SEVERITIES}.")
         if self.order not in ORDERS:
-            raise RecipeError(f"there is no order {self.order!r}; choose one of {', '.join(ORDERS)}.")
+            raise MethodError(
+                f"there is no order {self.order!r}; choose one of {', '.join(ORDERS)}."
+            )
         self._check_model()
         self.plan()
-        if isinstance(recipe := self.recipe, Recipe):
+        if isinstance(recipe := self.recipe, LoopMethod):
             recipe.check_size()
 
     def plan(self) -> Plan:
@@ -131,15 +139,19 @@ class Cell:
         if not self.of_own_model:
             usual = usual_model(self.data)
             if usual and family(usual) != family(self.model):
-                raise RecipeError(
+                raise MethodError(
                     f"{self.model} does not know the classes of {self.data}; leave model out for {usual}."
                 )
             return
         if not self.model.endswith(".onnx") or not Path(self.model).is_file():
             known = ", ".join(zoo.ENTRIES)
-            raise RecipeError(f"there is no model {self.model!r}; choose one of {known}, or the path of an .onnx file.")
+            raise MethodError(
+                f"there is no model {self.model!r}; choose one of {known}, or the path of an .onnx file."
+            )
         if needs != "probabilities":
-            raise RecipeError(f"{self.method} needs {needs}, which an ONNX file does not offer; leave it out.")
+            raise MethodError(
+                f"{self.method} needs {needs}, which an ONNX file does not offer; leave it out."
+            )
 
     def box(self, kind: str | None = None) -> Box:
         """The deployed model: white only if the method needs it. One thread, for cells run beside each other."""
@@ -154,8 +166,10 @@ class Cell:
         known = {part.name for part in fields(Cell)}
         unknown = sorted(set(facts) - known)
         if unknown or "method" not in facts:
-            missing = "method is missing" if "method" not in facts else f"{', '.join(unknown)} is unknown"
-            raise RecipeError(f"a cell has {', '.join(sorted(known))}; {missing}.")
+            missing = (
+                "method is missing" if "method" not in facts else f"{', '.join(unknown)} is unknown"
+            )
+            raise MethodError(f"a cell has {', '.join(sorted(known))}; {missing}.")
         if "model" in facts:
             cell = Cell(**facts)
             cell.check_types()
@@ -164,9 +178,13 @@ class Cell:
         model = usual_model(data)
         if model is None and not spelled(data.partition("/")[0]) and not Path(data).exists():
             sets = ", ".join(MODEL_OF)
-            raise RecipeError(f"there is no data {data!r}; choose one of {sets}, or the path of images with labels.")
+            raise MethodError(
+                f"there is no data {data!r}; choose one of {sets}, or the path of images with labels."
+            )
         if model is None:
-            raise RecipeError(f"there is no model of our own for {data}: name one (model), which may be an .onnx file.")
+            raise MethodError(
+                f"there is no model of our own for {data}: name one (model), which may be an .onnx file."
+            )
         return Cell.from_facts({**facts, "model": model})
 
 

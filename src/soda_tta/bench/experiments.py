@@ -10,8 +10,8 @@ from typing import Any
 from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.bench.scales import FIVE, PAIR, RATES, Scale
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.recipes import methods
-from soda_tta.recipes.recipe import LEARNING_RATES
+from soda_tta.methods import all_methods
+from soda_tta.methods.loop_method import LEARNING_RATES
 
 OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
 SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is short
@@ -22,22 +22,30 @@ STARTED, STARTS = ("soda", "soda-fo", "soda-r"), (1.0, 0.0)
 ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
-def cells(scale: Scale, names: Iterable[str], corruptions: Iterable[str], data: str, **facts: Any) -> list[Cell]:
+def cells(
+    scale: Scale, names: Iterable[str], corruptions: Iterable[str], data: str, **facts: Any
+) -> list[Cell]:
     """Methods on the corruptions of one data set, with every seed of the scale."""
     facts = {"data": data, "model": f"{data}_resnet20", "images": scale.images, **facts}
     return [
-        Cell(method=name, corruption=c, seed=seed, numbers=scale.numbers(name, data), **facts)
+        Cell(method=name, corruption=c, seed=seed, settings=scale.settings(name, data), **facts)
         for c, name, seed in itertools.product(corruptions, names, range(scale.seeds))
     ]
 
 
 def ablation(
-    scale: Scale, method: str, corruptions: Sequence[str] | None = None, curve: int = 0, **choices: Any
+    scale: Scale,
+    method: str,
+    corruptions: Sequence[str] | None = None,
+    curve: int = 0,
+    **choices: Any,
 ) -> list[Cell]:
-    """A method with every combination of some of its numbers."""
-    changed = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    """A method with every combination of some of its settings."""
+    changed = [
+        dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
+    ]
     return [
-        replace(cell, numbers=scale.numbers(method, data, **more))
+        replace(cell, settings=scale.settings(method, data, **more))
         for data in scale.sets
         for more in changed
         for cell in cells(scale, [method], corruptions or scale.corruptions, data, curve=curve)
@@ -46,12 +54,14 @@ def ablation(
 
 def main_table(scale: Scale) -> list[Cell]:
     """Every method; soda-r once more from the images as they are, because its random start decides how it ends."""
-    once_more = ablation(replace(scale, sets=("cifar10",)), "soda-r", list(CORRUPTIONS), start=[0.0])
+    once_more = ablation(
+        replace(scale, sets=("cifar10",)), "soda-r", list(CORRUPTIONS), start=[0.0]
+    )
     return [*cells(scale, in_main_table(), CORRUPTIONS, "cifar10"), *once_more]
 
 
 def in_main_table(but: Sequence[str] = ()) -> list[str]:
-    return [name for name in methods() if name not in OWN_PROTOCOL and name not in but]
+    return [name for name in all_methods() if name not in OWN_PROTOCOL and name not in but]
 
 
 def cifar100(scale: Scale) -> list[Cell]:
@@ -66,14 +76,24 @@ def imagenet(scale: Scale) -> list[Cell]:
     from the images as they are, too, as in the main table. ResNet-50 would take forty minutes for each run of soda.
     """
     if scale.own_lr:
-        names = in_main_table(but=("dine", "beta", "soda-fo"))  # nor has the paper these there; da-pgd takes 60 GB
-        return cells(replace(scale, images=50_000), names, CORRUPTIONS, "imagenet", model="imagenet_resnet50")
+        names = in_main_table(
+            but=("dine", "beta", "soda-fo")
+        )  # nor has the paper these there; da-pgd takes 60 GB
+        return cells(
+            replace(scale, images=50_000), names, CORRUPTIONS, "imagenet", model="imagenet_resnet50"
+        )
     small = replace(scale, images=min(scale.images, 200), epochs=min(scale.epochs, 15))
     rows = cells(small, SIX, PAIR, "imagenet", model="imagenet_efficientnet_lite0")
     steps: dict[str, Any] = {"batch": 50}
     more = {"soda": steps, "soda-r": {**steps, "width": 32}, "ma-so": steps}
-    rows = [replace(c, data="imagenet-1000", numbers={**c.numbers, **more.get(c.method, {})}) for c in rows]
-    return [*rows, *(replace(c, numbers={**c.numbers, "start": 0.0}) for c in rows if c.method == "soda-r")]
+    rows = [
+        replace(c, data="imagenet-1000", settings={**c.settings, **more.get(c.method, {})})
+        for c in rows
+    ]
+    return [
+        *rows,
+        *(replace(c, settings={**c.settings, "start": 0.0}) for c in rows if c.method == "soda-r"),
+    ]
 
 
 def office_home(scale: Scale) -> list[Cell]:
@@ -81,15 +101,24 @@ def office_home(scale: Scale) -> list[Cell]:
 
     On a desk 60 steps, as on CIFAR, at a rate that keeps lr x steps of the paper's 1,080 (60 epochs, 4,365 images).
     """
-    numbers: dict[str, Any] = {"batch": 53}
+    settings: dict[str, Any] = {"batch": 53}
     if not scale.own_lr:
         epochs = min(scale.epochs, 15)
-        numbers |= {"epochs": epochs, "warmup": max(1, epochs // 6), "lr": 0.02}
-    of = {"soda-office-home": numbers, "soda-r-office-home": numbers | ({} if scale.own_lr else {"width": 16})}
-    facts: dict[str, Any] = {"model": "pacs_photo_lite0", "corruption": CLEAN, "images": min(scale.images, 210)}
+        settings |= {"epochs": epochs, "warmup": max(1, epochs // 6), "lr": 0.02}
+    of = {
+        "soda-office-home": settings,
+        "soda-r-office-home": settings | ({} if scale.own_lr else {"width": 16}),
+    }
+    facts: dict[str, Any] = {
+        "model": "pacs_photo_lite0",
+        "corruption": CLEAN,
+        "images": min(scale.images, 210),
+    }
     return [
-        Cell(method=m, data=f"pacs/{domain}", seed=s, numbers=of.get(m, {}), **facts)
-        for domain, m, s in itertools.product(("sketch", "cartoon"), ("deployed", *of), range(scale.seeds))
+        Cell(method=m, data=f"pacs/{domain}", seed=s, settings=of.get(m, {}), **facts)
+        for domain, m, s in itertools.product(
+            ("sketch", "cartoon"), ("deployed", *of), range(scale.seeds)
+        )
     ]
 
 
@@ -97,8 +126,16 @@ def yardstick(scale: Scale) -> list[Cell]:
     """The paper's own budget on 1,000 images, at its lr and at every larger one; the loss at the end chooses."""
     del scale  # the budget is the point
     return [
-        Cell(method="soda", corruption=c, images=1000, curve=15, numbers={} if lr is None else {"lr": lr})
-        for lr, c in itertools.product((None, *LEARNING_RATES[1:]), FIVE)  # the first is the paper's
+        Cell(
+            method="soda",
+            corruption=c,
+            images=1000,
+            curve=15,
+            settings={} if lr is None else {"lr": lr},
+        )
+        for lr, c in itertools.product(
+            (None, *LEARNING_RATES[1:]), FIVE
+        )  # the first is the paper's
     ]
 
 
@@ -106,7 +143,9 @@ def selection(scale: Scale) -> list[Cell]:
     """Gaussian noise in the paper; on a desk fewer values, and contrast, too."""
     tau = [round(0.1 * step, 1) for step in range(1, 10)] if scale.own_lr else ODD[::2]
     rho, one = ODD if scale.own_lr else ODD[::2], replace(scale, sets=("cifar10",))
-    return ablation(one, "soda", PAIR[:1] if scale.own_lr else PAIR, tau=tau, rho=rho, alpha=[1e-4, 1e-3, 1e-2])
+    return ablation(
+        one, "soda", PAIR[:1] if scale.own_lr else PAIR, tau=tau, rho=rho, alpha=[1e-4, 1e-3, 1e-2]
+    )
 
 
 def directions(scale: Scale) -> list[Cell]:
@@ -121,15 +160,25 @@ def directions(scale: Scale) -> list[Cell]:
 def rates(scale: Scale) -> list[Cell]:
     """What the rate of a small scale is chosen from, and what lr=auto makes of it; on spatter, too, where one harms."""
     every = list(LEARNING_RATES[::-1])
-    told = [cell for name in ("soda", "soda-fo") for cell in ablation(scale, name, RATED, curve=1, lr=every)]
-    told += [cell for name in ("soda-o", "da-zoo-input") for cell in ablation(scale, name, RATED, lr=every)]
+    told = [
+        cell
+        for name in ("soda", "soda-fo")
+        for cell in ablation(scale, name, RATED, curve=1, lr=every)
+    ]
+    told += [
+        cell
+        for name in ("soda-o", "da-zoo-input")
+        for cell in ablation(scale, name, RATED, lr=every)
+    ]
     return [*ablation(scale, "soda", RATED, lr=["auto"]), *told]
 
 
 def kept_rates(scale: Scale) -> list[Cell]:
     """The methods that keep the paper's rate at every scale, at others."""
     others = {"soda-r": [0.01, 0.003, 0.001, 0.0003], "ma-so": [0.01, 0.001]}
-    return [cell for name, some in others.items() for cell in ablation(scale, name, PAIR[:1], lr=some)]
+    return [
+        cell for name, some in others.items() for cell in ablation(scale, name, PAIR[:1], lr=some)
+    ]
 
 
 def other_rates(scale: Scale) -> list[Cell]:
@@ -144,7 +193,11 @@ def steps(scale: Scale) -> list[Cell]:
     """
     several = {q: replace(scale, epochs=scale.epochs * 6 // (q + 1)) for q in (1, 2, 5, 8, 17)}
     split = [cell for q, as_many in several.items() for cell in ablation(as_many, "soda", q=[q])]
-    smaller = [] if scale.own_lr else [c for q in (1, 2) for c in ablation(several[q], "soda", q=[q], lr=[0.01])]
+    smaller = (
+        []
+        if scale.own_lr
+        else [c for q in (1, 2) for c in ablation(several[q], "soda", q=[q], lr=[0.01])]
+    )
     return [*split, *smaller]
 
 
@@ -175,7 +228,9 @@ def peers(scale: Scale) -> list[Cell]:
         *ablation(scale, "beta", adversarial=[0.0], finetune_epochs=[0]),
         *(
             cell
-            for data, other in zip(scale.sets, ("cifar100_resnet20", "cifar10_resnet20"), strict=False)
+            for data, other in zip(
+                scale.sets, ("cifar100_resnet20", "cifar10_resnet20"), strict=False
+            )
             for name in ("dine", "beta")
             for cell in ablation(replace(scale, sets=(data,)), name, target=[other])
         ),
@@ -183,7 +238,9 @@ def peers(scale: Scale) -> list[Cell]:
     ]
     if scale.own_lr:
         return [*stages, *ablation(scale, "beta", **imagenet)]
-    longer: dict[str, Any] = {stage: [5 * epochs] for stage, epochs in scale.numbers("dine").items()}
+    longer: dict[str, Any] = {
+        stage: [5 * epochs] for stage, epochs in scale.settings("dine").items()
+    }
     return [
         *stages,
         *ablation(scale, "dine", **longer),
@@ -195,16 +252,28 @@ def deeper(scale: Scale) -> list[Cell]:
     """Gaussian noise; on a desk also four times the images in as many steps, four times the steps, and both."""
     sizes = [scale]
     if not scale.own_lr:
-        sizes.append(replace(scale, images=4 * scale.images, epochs=max(1, round(scale.epochs / 4))))
+        sizes.append(
+            replace(scale, images=4 * scale.images, epochs=max(1, round(scale.epochs / 4)))
+        )
         sizes.append(replace(scale, epochs=4 * scale.epochs))
         sizes.append(replace(scale, images=4 * scale.images))
-    return [cell for size in sizes for name in ("soda-fo", "soda-r") for cell in ablation(size, name, PAIR[:1])]
+    return [
+        cell
+        for size in sizes
+        for name in ("soda-fo", "soda-r")
+        for cell in ablation(size, name, PAIR[:1])
+    ]
 
 
 def deeper_contrast(scale: Scale) -> list[Cell]:
     """Contrast, where it is furthest behind; on a desk also with four times the images, and so the steps."""
     sizes = [scale] if scale.own_lr else [scale, replace(scale, images=4 * scale.images)]
-    return [cell for size in sizes for name in ("soda-fo", "soda-r") for cell in ablation(size, name, PAIR[1:])]
+    return [
+        cell
+        for size in sizes
+        for name in ("soda-fo", "soda-r")
+        for cell in ablation(size, name, PAIR[1:])
+    ]
 
 
 def start(scale: Scale) -> list[Cell]:
@@ -217,18 +286,26 @@ def start(scale: Scale) -> list[Cell]:
 def other_start(scale: Scale) -> list[Cell]:
     """soda and soda-r on CIFAR-100 from both starts, beside the model adapted from inside."""
     one = replace(scale, sets=("cifar100",))
-    begun = [cell for name in ("soda", "soda-r") for cell in ablation(one, name, FIVE, start=STARTS)]
+    begun = [
+        cell for name in ("soda", "soda-r") for cell in ablation(one, name, FIVE, start=STARTS)
+    ]
     return [*begun, *ablation(one, "ma-so", FIVE)]
 
 
 def blocks(scale: Scale) -> list[Cell]:
-    return [cell for name in ("soda", "soda-r") for cell in ablation(scale, name, blocks=[0, 1, 2, 3])]
+    return [
+        cell for name in ("soda", "soda-r") for cell in ablation(scale, name, blocks=[0, 1, 2, 3])
+    ]
 
 
 def blocks_start(scale: Scale) -> list[Cell]:
     """The same from the images as they are; on a desk none and two, which tell the start from the blocks."""
     few = [0, 1, 2, 3] if scale.own_lr else [0, 2]
-    return [cell for name in ("soda-r", "soda") for cell in ablation(scale, name, blocks=few, start=[0.0])]
+    return [
+        cell
+        for name in ("soda-r", "soda")
+        for cell in ablation(scale, name, blocks=few, start=[0.0])
+    ]
 
 
 def regularisation(scale: Scale) -> list[Cell]:
@@ -243,11 +320,15 @@ def regularisation(scale: Scale) -> list[Cell]:
 def convergence(scale: Scale, names: Sequence[str], times: int = 1) -> list[Cell]:
     """Gaussian noise, on a desk contrast, too; measured about thirty times on the way."""
     longer, where = replace(scale, epochs=times * scale.epochs), PAIR[:1] if scale.own_lr else PAIR
-    return [c for name in names for c in ablation(longer, name, where, curve=max(1, longer.epochs // 30))]
+    return [
+        c
+        for name in names
+        for c in ablation(longer, name, where, curve=max(1, longer.epochs // 30))
+    ]
 
 
 def affordable(scale: Scale, *values: int) -> list[int]:
-    """What an experiment repeats so many times: the paper's numbers, on a desk the first four, which cost a third."""
+    """What an experiment repeats so many times: the paper's settings, on a desk the first four, which cost a third."""
     return list(values if scale.own_lr else values[:4])
 
 

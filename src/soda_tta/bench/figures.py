@@ -9,10 +9,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from soda_tta.atomic import replacing
 from soda_tta.bench import figure_data, learned
 from soda_tta.bench.store import Store
 from soda_tta.errors import SodaError
+from soda_tta.storage.atomic import replacing
 
 # Okabe and Ito's colours without their yellow, which is too pale for lines on white
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -68,7 +68,9 @@ def plotting() -> Iterator[Any]:
 def looks() -> Iterator[dict[str, Any]]:
     return (
         {"color": colour, "marker": marker, "linestyle": style, "markersize": 4, "linewidth": 1.4}
-        for colour, marker, style in zip(cycle(COLOURS), cycle(MARKERS), cycle(STYLES), strict=False)
+        for colour, marker, style in zip(
+            cycle(COLOURS), cycle(MARKERS), cycle(STYLES), strict=False
+        )
     )
 
 
@@ -96,22 +98,34 @@ def convergence(make: Any, facts: dict[str, Any]) -> Any:
 def queries(make: Any, facts: dict[str, Any]) -> Any:
     figure = make(7.0, max(3.4, 1.0 + 0.2 * len(facts["points"])))
     axes = figure.add_subplot()
-    points = sorted(facts["points"], key=lambda point: point["queries_an_image"])
+    points = sorted(facts["points"], key=lambda point: point["queries_per_image"])
     colours = {}  # a name has that of its point
     for point, look in zip(points, looks(), strict=False):
-        axes.plot([point["queries_an_image"]], [point["accuracy"]], **{**look, "linestyle": "none"})
+        axes.plot(
+            [point["queries_per_image"]], [point["accuracy"]], **{**look, "linestyle": "none"}
+        )
         colours[point["name"]] = look["color"]
-    axes.set(xscale="log", xlabel="queries an image", ylabel=f"accuracy (%), mean of {len(facts['corruptions'])}")
+    axes.set(
+        xscale="log",
+        xlabel="queries an image",
+        ylabel=f"accuracy (%), mean of {len(facts['corruptions'])}",
+    )
     axes.set_xlim(right=4 * axes.get_xlim()[1])  # room for the last names
     low, high = axes.get_ylim()
     for together in neighbours(points):
         heights = apart([point["accuracy"] for point in together], (high - low) * 0.6 / len(points))
-        right = max(point["queries_an_image"] for point in together) * (1.12 if len(together) > 1 else 1)
+        right = max(point["queries_per_image"] for point in together) * (
+            1.12 if len(together) > 1 else 1
+        )
         for point, height in zip(together, heights, strict=True):
             told = {"fontsize": 7, "va": "center", "color": colours[point["name"]]}
-            axes.annotate(point["name"], (right, height), (6, 0), textcoords="offset points", **told)
-            from_to = [point["queries_an_image"], 1.03 * right], [point["accuracy"], height]
-            axes.plot(*from_to, color=told["color"], linewidth=0.6, zorder=0)  # leads from a point to its name
+            axes.annotate(
+                point["name"], (right, height), (6, 0), textcoords="offset points", **told
+            )
+            from_to = [point["queries_per_image"], 1.03 * right], [point["accuracy"], height]
+            axes.plot(
+                *from_to, color=told["color"], linewidth=0.6, zorder=0
+            )  # leads from a point to its name
         low, high = min(low, *heights), max(high, *heights)
     axes.set_ylim(low, high)  # names of many points of one height reach beyond all of them
     plain_ticks(axes.xaxis)
@@ -122,7 +136,7 @@ def neighbours(points: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Points, sorted by their queries, whose names would run into each other."""
     groups: list[list[dict[str, Any]]] = []
     for point in points:
-        if groups and point["queries_an_image"] < 1.7 * groups[-1][-1]["queries_an_image"]:
+        if groups and point["queries_per_image"] < 1.7 * groups[-1][-1]["queries_per_image"]:
             groups[-1].append(point)
         else:
             groups.append([point])
@@ -141,7 +155,10 @@ def apart(values: list[float], gap: float) -> list[float]:
     for place in places:
         clusters.append([place])
         middles.append(values[place])
-        while len(clusters) > 1 and middles[-1] - middles[-2] < gap * (len(clusters[-1]) + len(clusters[-2])) / 2:
+        while (
+            len(clusters) > 1
+            and middles[-1] - middles[-2] < gap * (len(clusters[-1]) + len(clusters[-2])) / 2
+        ):
             last = clusters.pop()
             clusters[-1] += last
             middles.pop()
@@ -163,18 +180,29 @@ def heat(make: Any, facts: dict[str, Any]) -> Any:
     for of_one, (corruption, by_alpha) in zip(panels, everything.items(), strict=True):
         maps = np.array(list(by_alpha.values()), float)
         low = np.nanmin(maps)
-        high = max(np.nanmax(maps), low + 1)  # nothing below a per cent is a difference worth a colour
+        high = max(
+            np.nanmax(maps), low + 1
+        )  # nothing below a per cent is a difference worth a colour
         for axes, alpha, rows in zip(of_one, by_alpha, maps, strict=True):
             image = axes.imshow(rows, vmin=low, vmax=high, cmap="cividis", aspect="auto")
             axes.grid(False)
             for (row, column), value in np.ndenumerate(rows):
                 if np.isfinite(value):
                     dark = value < (low + high) / 2
-                    axes.text(column, row, f"{value:.1f}", ha="center", va="center", color="white" if dark else "black")
+                    axes.text(
+                        column,
+                        row,
+                        f"{value:.1f}",
+                        ha="center",
+                        va="center",
+                        color="white" if dark else "black",
+                    )
             axes.set_xticks(range(len(facts["tau"])), facts["tau"])
             axes.set_yticks(range(len(facts["rho"])), facts["rho"])
             axes.set(title=f"alpha = {float(alpha):g}", xlabel="tau", ylabel="rho")
-        figure.colorbar(image, ax=list(of_one), label=f"accuracy (%), {corruption.replace('_', ' ')}")
+        figure.colorbar(
+            image, ax=list(of_one), label=f"accuracy (%), {corruption.replace('_', ' ')}"
+        )
     return figure
 
 
@@ -184,7 +212,9 @@ def points(make: Any, facts: dict[str, Any]) -> Any:
     for (name, rows), look in zip(facts["series"].items(), looks(), strict=False):
         counts = [row["images"] for row in rows]
         axes.plot(counts, [row["after"] for row in rows], label=name, **{**look, "linestyle": "-"})
-        axes.plot(counts, [row["before"] for row in rows], color=look["color"], linestyle=":", linewidth=1)
+        axes.plot(
+            counts, [row["before"] for row in rows], color=look["color"], linestyle=":", linewidth=1
+        )
     axes.set(xscale="log", xlabel="test images (dotted: before)", ylabel="accuracy (%)")
     plain_ticks(axes.xaxis)
     axes.set_xticks(sorted({row["images"] for rows in facts["series"].values() for row in rows}))
@@ -201,7 +231,11 @@ def tsne(make: Any, facts: dict[str, Any]) -> Any:
         places = np.array(facts[when])
         for number, look in zip(np.unique(labels), looks(), strict=False):
             ours = places[labels == number]
-            facing = {"c": look["color"], "marker": look["marker"], "label": facts["classes"][number]}
+            facing = {
+                "c": look["color"],
+                "marker": look["marker"],
+                "label": facts["classes"][number],
+            }
             axes.scatter(ours[:, 0], ours[:, 1], s=7, linewidths=0, **facing)
         axes.set(title=f"{when} ({facts['corruption'].replace('_', ' ')})", xticks=[], yticks=[])
         axes.grid(False)
@@ -225,7 +259,9 @@ def pictures(make: Any, facts: dict[str, Any]) -> Any:
         row, column = divmod(place, columns)
         stack = [shown[0]["original"]] if each is None else [each["corrupted"], each["adapted"]]
         for below, pixels in enumerate(stack):
-            panels[2 * row + below, column].imshow(np.array(pixels, np.uint8), interpolation="nearest")
+            panels[2 * row + below, column].imshow(
+                np.array(pixels, np.uint8), interpolation="nearest"
+            )
         title = "original" if each is None else each["corruption"].replace("_", "\n")
         panels[2 * row, column].set_title(title, fontsize=6)
     title = f"above: corrupted, below: adapted by {facts['method']}"
@@ -242,4 +278,7 @@ KINDS: dict[str, tuple[Facts, Callable[[Any, dict[str, Any]], Any]]] = {
     "tsne": (learned.tsne, tsne),
     "pictures": (learned.pictures, pictures),
 }
-OPTIONS = {"tsne": ("method", "corruption"), "pictures": ("method", "image")}  # what a kind can be told besides
+OPTIONS = {
+    "tsne": ("method", "corruption"),
+    "pictures": ("method", "image"),
+}  # what a kind can be told besides

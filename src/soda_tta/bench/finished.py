@@ -12,7 +12,7 @@ from soda_tta.bench.cell import Cell
 from soda_tta.bench.store import Store
 from soda_tta.box import load_box
 from soda_tta.errors import RunError, SodaError
-from soda_tta.recipes import code_of
+from soda_tta.methods import code_of
 
 Reporter = Callable[[Cell, dict[str, Any]], None]
 
@@ -23,10 +23,14 @@ def missing_of(cells: Sequence[Cell], store: Store, reuse: Sequence[Store] = ())
         cell.check()
     refuse_others(cells, store)
     known = finished([store, *reuse], own_models(cells))
-    return [cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known]
+    return [
+        cell for cell in cells if cell not in store and (cell.experiment, cell.curve) not in known
+    ]
 
 
-def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], report: Reporter | None) -> None:
+def take_finished(
+    cells: Sequence[Cell], store: Store, reuse: Sequence[Store], report: Reporter | None
+) -> None:
     """Copy into the store what has been run elsewhere, with the adaptors that are kept."""
     known = finished([store, *reuse], own_models(cells))
     for cell in cells:
@@ -37,7 +41,9 @@ def take_finished(cells: Sequence[Cell], store: Store, reuse: Sequence[Store], r
                 report(cell, result)
 
 
-def finished(stores: Sequence[Store], models: Collection[str]) -> dict[tuple[str, int], tuple[Store, Cell]]:
+def finished(
+    stores: Sequence[Store], models: Collection[str]
+) -> dict[tuple[str, int], tuple[Store, Cell]]:
     """Where each experiment has been run, of the users' models on these only.
 
     A run that was watched also answers for one that need not be.
@@ -49,7 +55,9 @@ def finished(stores: Sequence[Store], models: Collection[str]) -> dict[tuple[str
                 continue
             with suppress(SodaError):  # of a method or a number that this version has not
                 if of_this_model(cell, result) and of_this_code(cell, result):
-                    known.update({(cell.experiment, curve): (store, cell) for curve in {0, cell.curve}})
+                    known.update(
+                        {(cell.experiment, curve): (store, cell) for curve in {0, cell.curve}}
+                    )
     return known
 
 

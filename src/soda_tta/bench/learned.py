@@ -11,29 +11,35 @@ import numpy as np
 from soda_tta import zoo
 from soda_tta.adaptors import Adaptor
 from soda_tta.bench.cell import Cell
-from soda_tta.bench.measurement import Array, cell_images, run_cell
+from soda_tta.bench.measurement import cell_images, run_cell
 from soda_tta.bench.store import Store
 from soda_tta.bench.tables import column_names
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.data.dataset import Dataset
 from soda_tta.errors import SodaError
+from soda_tta.types import Array
 
 
 def find_cells(store: Store, method: str, corruption: str | None = None) -> list[Cell]:
     """The cells of a method that learns an adaptor, one a corruption, in the paper's order.
 
-    Where a store has the method with several numbers, `method` is the name of one column of its table.
+    Where a store has the method with several settings, `method` is the name of one column of its table.
     """
     found: dict[str, Cell] = {}
     columns: set[str] = set()
     names = column_names(entries := list(store))
     for (cell, _), column in zip(entries, names, strict=True):
-        if method == (column if method in names else cell.method) and corruption in (None, cell.corruption):
+        if method == (column if method in names else cell.method) and corruption in (
+            None,
+            cell.corruption,
+        ):
             found.setdefault(cell.corruption, cell)
             columns.add(column)
     if not found:
         where = f" on {corruption}" if corruption else ""
-        raise SodaError(f"this store has no cell of {method}{where}; name another (--method, --corruption).")
+        raise SodaError(
+            f"this store has no cell of {method}{where}; name another (--method, --corruption)."
+        )
     if len(columns) > 1:
         known = ", ".join(f"'{column}'" for column in sorted(columns))
         raise SodaError(f"this store has {method} in several ways; name one (--method): {known}.")
@@ -70,12 +76,19 @@ def pictures(store: Store, method: str = "soda", image: int = 0) -> dict[str, An
         corrupted = cell_images(cell)
         source: Dataset = getattr(corrupted, "source", corrupted)
         if not 0 <= image < len(corrupted):
-            raise SodaError(f"there is no image {image}; the cells of this store have {len(corrupted)}.")
+            raise SodaError(
+                f"there is no image {image}; the cells of this store have {len(corrupted)}."
+            )
         clean, worse = source[slice(image, image + 1)], corrupted[slice(image, image + 1)]
         better = adaptor(worse)
         parts = {"original": clean, "corrupted": worse, "adapted": better}
-        pixels = {name: np.rint(each[0].transpose(1, 2, 0) * 255).astype(int).tolist() for name, each in parts.items()}
-        distance = {name: float(np.sqrt(np.mean((each - clean) ** 2)) * 255) for name, each in parts.items()}
+        pixels = {
+            name: np.rint(each[0].transpose(1, 2, 0) * 255).astype(int).tolist()
+            for name, each in parts.items()
+        }
+        distance = {
+            name: float(np.sqrt(np.mean((each - clean) ** 2)) * 255) for name, each in parts.items()
+        }
         shown.append({"corruption": cell.corruption, "distance": distance, **pixels})
     return {"method": method, "image": image, "pictures": shown}
 
@@ -88,13 +101,19 @@ def tsne(store: Store, method: str = "soda", corruption: str | None = None) -> d
         raise SodaError("a t-SNE figure needs scikit-learn: pip install scikit-learn.") from error
     cell = find_cells(store, method, corruption)[0]
     if cell.model not in zoo.ENTRIES:
-        raise SodaError(f"features can only be seen inside a white box, and {cell.model} is an ONNX file.")
+        raise SodaError(
+            f"features can only be seen inside a white box, and {cell.model} is an ONNX file."
+        )
     images, adaptor = cell_images(cell), adaptor_of(store, cell)
     check_changed([cell], [adaptor], "name another method (--method) or corruption (--corruption)")
     assert images.labels is not None
-    before, after = (Features(cell.model)(images, adaptor if adapted else None) for adapted in (False, True))
+    before, after = (
+        Features(cell.model)(images, adaptor if adapted else None) for adapted in (False, True)
+    )
     perplexity = min(30.0, len(images) / 4)
-    plane = TSNE(random_state=0, perplexity=perplexity, init="pca").fit_transform(np.concatenate([before, after]))
+    plane = TSNE(random_state=0, perplexity=perplexity, init="pca").fit_transform(
+        np.concatenate([before, after])
+    )
     places = [[[round(float(v), 2) for v in row] for row in part] for part in np.split(plane, 2)]
     labels = [int(label) for label in images.labels]
     classes = list(images.classes or map(str, range(max(labels) + 1)))

@@ -19,10 +19,15 @@ Entry = tuple[Cell, dict[str, Any]]
 
 
 class LiveTable:
-    """One row a method with its numbers: how many of its cells are there, and what they came to on average."""
+    """One row a method with its settings: how many of its cells are there, and what they came to on average."""
 
     def __init__(
-        self, cells: Iterable[Cell], known: Iterable[Entry], *, quiet: bool = False, console: Console | None = None
+        self,
+        cells: Iterable[Cell],
+        known: Iterable[Entry],
+        *,
+        quiet: bool = False,
+        console: Console | None = None,
     ) -> None:
         self.console, self.quiet = console or Console(stderr=True, highlight=False), quiet
         planned = {cell.key: cell for cell in cells}
@@ -31,11 +36,16 @@ class LiveTable:
         self.seeded = len({cell.seed for cell in planned.values()}) > 1
         self.done = {cell.key: (cell, result) for cell, result in known if cell.key in planned}
         self.progress = Progress(
-            TextColumn("cells"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(compact=True)
+            TextColumn("cells"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(compact=True),
         )
         self.task = self.progress.add_task("cells", total=len(planned), completed=len(self.done))
         shown = self.console.is_terminal and not quiet
-        self.live = Live(self.picture(), console=self.console, refresh_per_second=2) if shown else None
+        self.live = (
+            Live(self.picture(), console=self.console, refresh_per_second=2) if shown else None
+        )
 
     def __enter__(self) -> LiveTable:
         if self.live:
@@ -43,7 +53,10 @@ class LiveTable:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self.live:
             self.live.stop()
@@ -60,7 +73,7 @@ class LiveTable:
         elif not self.quiet:
             name = self.rows[cell.key] + (f", seed {cell.seed}" if self.seeded else "")
             line = f"{cell.corruption:<18} {name:<30} {result['before']:5.1f} -> {result['after']:5.1f}"
-            cost = f"{result['queries_an_image']:7.1f} queries an image  {result['seconds']:.0f} s"
+            cost = f"{result['queries_per_image']:7.1f} queries an image  {result['seconds']:.0f} s"
             self.console.print(f"{line}  {cost}", soft_wrap=True, markup=False)
 
     def complain(self, failure: str) -> None:
@@ -77,10 +90,13 @@ class LiveTable:
         for name in dict.fromkeys(self.rows.values()):
             keys = [key for key, row in self.rows.items() if row == name]
             there = [self.done[key] for key in keys if key in self.done]
-            numbers = [f"{len(there)}/{len(keys)}"]
+            settings = [f"{len(there)}/{len(keys)}"]
             if there:
-                numbers += [f"{mean(result[fact] for _, result in there):.1f}" for fact in ("before", "after")]
-                numbers += [f"{mean(result['queries_an_image'] for _, result in there):,.0f}"]
-                numbers += [there[-1][0].corruption.replace("_", " ")]
-            table.add_row(name, *numbers)
+                settings += [
+                    f"{mean(result[fact] for _, result in there):.1f}"
+                    for fact in ("before", "after")
+                ]
+                settings += [f"{mean(result['queries_per_image'] for _, result in there):,.0f}"]
+                settings += [there[-1][0].corruption.replace("_", " ")]
+            table.add_row(name, *settings)
         return Group(table, self.progress)

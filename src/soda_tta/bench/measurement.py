@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.adaptation import adapt
-from soda_tta.atomic import write_text
 from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data import load_dataset
 from soda_tta.data.catalogue import spelled
 from soda_tta.data.dataset import Dataset
-from soda_tta.errors import PlaceError, RecipeError, RunError
-from soda_tta.events import Epoch, Event, Step
-from soda_tta.recipes import code_of
-from soda_tta.run import Run
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.engine.adapt import adapt
+from soda_tta.engine.events import Epoch, Event, Step
+from soda_tta.engine.run import Run
+from soda_tta.errors import MethodError, RunError, StorageError
+from soda_tta.methods import code_of
+from soda_tta.storage.atomic import write_text
+from soda_tta.types import Array
 
 
 def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     again: list[str] = []
     try:
         run, curve = start_cell(cell, images, working)
-    except PlaceError:
+    except StorageError:
         raise  # what is paid waits there until it can be gone on with
     except RunError as error:
         if working is None or not (working / "run.json").exists():
@@ -46,9 +45,13 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
     return {
         "before": accuracy(run.before, images.labels),
         "after": accuracy(run.probabilities, images.labels),
-        "right": {"before": bits(run.before, images.labels), "after": bits(run.probabilities, images.labels)},
+        "right": {
+            "before": bits(run.before, images.labels),
+            "after": bits(run.probabilities, images.labels),
+        },
         "queries": dict(run.ledger.queries),
-        "queries_an_image": run.ledger.answered / len(images),  # lost in a kill: no part of the method
+        "queries_per_image": run.ledger.answered
+        / len(images),  # lost in a kill: no part of the method
         "stopped": run.stopped,
         "does": run.adaptor.describe(),
         "verdict": None if run.verdict is None else run.verdict.facts(),
@@ -68,10 +71,12 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
 def check_fit(cell: Cell, images: Dataset, labels: Array) -> None:
     """Numbers that look like results and are none: of a model for other classes, of fewer images than are named."""
     if len(labels) < cell.images:
-        raise RecipeError(f"{cell.data} has {len(labels):,} images and the cell asks for {cell.images:,}; set images.")
+        raise MethodError(
+            f"{cell.data} has {len(labels):,} images and the cell asks for {cell.images:,}; set images."
+        )
     classes = cell.box()(images[slice(0, 1)]).shape[1]
     if labels.max() >= classes:
-        raise RecipeError(
+        raise MethodError(
             f"{cell.model} tells {classes:,} classes apart and the labels of {cell.data} go up to {labels.max():,}; "
             "set model."
         )
@@ -88,14 +93,24 @@ def start_cell(cell: Cell, images: Dataset, working: Path | None) -> tuple[Run, 
     curve = Curve(cell, images, working.with_suffix(".curve") if working else None)
     resume = working is not None and (working / "run.json").exists()
     method, budget, seed = cell.method, cell.budget, cell.seed
-    run = adapt(images, cell.box(), method, budget, seed, out=working, resume=resume, listener=curve, **cell.numbers)
+    run = adapt(
+        images,
+        cell.box(),
+        method,
+        budget,
+        seed,
+        out=working,
+        resume=resume,
+        listener=curve,
+        **cell.settings,
+    )
     return run, curve
 
 
 def cell_images(cell: Cell) -> Dataset:
     everything = open_data(cell.data)
     if everything.labels is None:
-        raise RecipeError(f"{cell.data} has no labels; the bench needs them to measure.")
+        raise MethodError(f"{cell.data} has no labels; the bench needs them to measure.")
     images = everything.subset(chosen_images(everything.labels, cell.images))
     if cell.corruption != CLEAN:
         from soda_tta.data import Corrupted
@@ -165,7 +180,9 @@ class Curve:
             return  # told again after a kill
         assert self.images.labels is not None
         starts = range(0, len(self.images), 512)
-        pieces = [self.free(event.adaptor(self.images[slice(start, start + 512)])) for start in starts]
+        pieces = [
+            self.free(event.adaptor(self.images[slice(start, start + 512)])) for start in starts
+        ]
         score = accuracy(np.concatenate(pieces), self.images.labels)
         facts = {"epoch": event.epoch, "queries": event.queries, "loss": event.loss, "lr": event.lr}
         self.points.append({**facts, "accuracy": score})

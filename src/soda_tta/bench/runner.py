@@ -57,7 +57,9 @@ def run_grid(
         for key, why in absent.items():
             fail(unique[key], why)
         working = store.folder / "working"
-        for cell, result in _results([c for c in unique.values() if c.key not in absent], working, jobs):
+        for cell, result in _results(
+            [c for c in unique.values() if c.key not in absent], working, jobs
+        ):
             if isinstance(result, Failed):
                 fail(cell, result.why)
                 continue
@@ -91,11 +93,18 @@ class Failed:
     why: str
 
 
-def _results(cells: list[Cell], working: Path, jobs: int) -> Iterator[tuple[Cell, dict[str, Any] | Failed]]:
-    os.environ["OMP_NUM_THREADS"] = "1"  # two processes with two threads each would destroy one another
+def _results(
+    cells: list[Cell], working: Path, jobs: int
+) -> Iterator[tuple[Cell, dict[str, Any] | Failed]]:
+    os.environ["OMP_NUM_THREADS"] = (
+        "1"  # two processes with two threads each would destroy one another
+    )
     others = set(active_children())
     with ProcessPoolExecutor(
-        max(1, jobs), mp_context=get_context("spawn"), initializer=_die_with, initargs=(os.getpid(),)
+        max(1, jobs),
+        mp_context=get_context("spawn"),
+        initializer=_die_with,
+        initargs=(os.getpid(),),
     ) as pool:
         waiting = iter(cells)
         running: dict[Future[dict[str, Any] | Failed], Cell] = {}

@@ -1,4 +1,4 @@
-"""How large an experiment is, and what that asks of each method's numbers."""
+"""How large an experiment is, and what that asks of each method's settings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from soda_tta.adaptation import PAPER_STEPS
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.recipes import methods
+from soda_tta.engine.adapt import PAPER_STEPS
+from soda_tta.methods import all_methods
 
-PAIR = ("gaussian_noise", "contrast")  # where time is short, ablations are shown on one noise and one tone corruption
+PAIR = (
+    "gaussian_noise",
+    "contrast",
+)  # where time is short, ablations are shown on one noise and one tone corruption
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
 PAPER_EPOCHS = 150
 
 # The rates of a desk on CIFAR: of those lr=auto chooses from, the one with the least mean loss at the end of the runs
 # of `bench run rates`; a test compares. da-pl and da-direct share soda's, as in the paper.
-RATES = {"soda": 0.03, "da-pl": 0.03, "da-direct": 0.03, "soda-fo": 0.003, "soda-o": 0.03, "da-zoo-input": 0.001}
+RATES = {
+    "soda": 0.03,
+    "da-pl": 0.03,
+    "da-direct": 0.03,
+    "soda-fo": 0.003,
+    "soda-o": 0.03,
+    "da-zoo-input": 0.001,
+}
 CHOOSING = ("soda", "da-pl", "da-direct", "soda-fo")  # can be run at several rates to choose one
 
 
@@ -37,9 +47,9 @@ class Scale:
     corruptions: tuple[str, ...] = PAIR
     desk: bool = False
 
-    def numbers(self, method: str, data: str = "cifar10", **more: Any) -> dict[str, Any]:
+    def settings(self, method: str, data: str = "cifar10", **more: Any) -> dict[str, Any]:
         """What to change in a method for this scale and this data set; `more` goes first."""
-        known = methods()[method].numbers()
+        known = all_methods()[method].settings
         changes: dict[str, Any] = {
             stage: max(1, self.epochs * known[stage] // PAPER_EPOCHS)
             for stage in ("epochs", "finetune_epochs")
@@ -62,7 +72,11 @@ class Scale:
         if method in CHOOSING:
             return "auto"
         fewer = self.fewer_steps(method)
-        return None if fewer is None else float(f"{min(0.1, methods()[method].numbers()['lr'] * fewer):.1g}")
+        return (
+            None
+            if fewer is None
+            else float(f"{min(0.1, all_methods()[method].settings['lr'] * fewer):.1g}")
+        )
 
     def fewer_steps(self, method: str) -> float | None:
         """How many times fewer steps than in the paper are made by a method that cannot choose its lr in a run."""
@@ -78,7 +92,9 @@ class Scale:
 def steps_of_a_stream(images: int, arrival: int = 128, queue: int = 1000, batch: int = 256) -> int:
     """An epoch of soda-o on each batch that arrives: on it and on the queue, were every image sure enough for that."""
     arrived = range(0, images, arrival)
-    return sum(math.ceil((min(arrival, images - start) + min(queue, start)) / batch) for start in arrived)
+    return sum(
+        math.ceil((min(arrival, images - start) + min(queue, start)) / batch) for start in arrived
+    )
 
 
 SCALES = {
@@ -90,10 +106,14 @@ SCALES = {
 # Perturbations are in pixels normalised as the data set is; CIFAR-10's 0.2 is the methods' own.
 DEVIATIONS = {"cifar100": 0.267, "imagenet": 0.226}
 
-# The paper's numbers that belong to a data set and not to the method.
+# The paper's settings that belong to a data set and not to the method.
 OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
     ("cifar100", "soda-r"): {"beta": 0.01},
     ("cifar100", "dine"): {"batch": 256},  # of 64 images no more than 64 classes can be told apart
     ("cifar100", "beta"): {"batch": 256},
-    ("imagenet", "soda-r"): {"blocks": 1, "pairs": 1, "beta": 0.0},  # the paper names no beta, the released script none
+    ("imagenet", "soda-r"): {
+        "blocks": 1,
+        "pairs": 1,
+        "beta": 0.0,
+    },  # the paper names no beta, the released script none
 }

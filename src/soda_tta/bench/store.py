@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from soda_tta.atomic import alone, append_bytes, make_folder
 from soda_tta.bench.cell import Cell
-from soda_tta.errors import PlaceError, RunError, SodaError
+from soda_tta.errors import RunError, SodaError, StorageError
+from soda_tta.storage.atomic import alone, append_bytes, make_folder
 
 FORMAT = 1
-MEASURED = ("before", "after", "queries_an_image")  # what every table shows of a result
+MEASURED = ("before", "after", "queries_per_image")  # what every table shows of a result
 
 
 class Store:
@@ -26,7 +26,9 @@ class Store:
         self.folder = Path(folder)
         self.path = self.folder / "results.jsonl"
         self.results: dict[str, dict[str, Any]] = {}
-        self.torn: int | None = None  # where a torn last line begins; it is cut off by whoever writes next
+        self.torn: int | None = (
+            None  # where a torn last line begins; it is cut off by whoever writes next
+        )
         if self.path.exists():
             raw = self._bytes()
             whole = raw[: raw.rfind(b"\n") + 1]
@@ -41,7 +43,9 @@ class Store:
         try:
             return self.path.read_bytes()
         except OSError as error:
-            raise RunError(f"{self.path} cannot be read: {error.strerror}; choose another folder.") from error
+            raise RunError(
+                f"{self.path} cannot be read: {error.strerror}; choose another folder."
+            ) from error
 
     def _take(self, line: bytes, number: int) -> None:
         try:
@@ -51,7 +55,9 @@ class Store:
                 Cell.from_facts(entry["cell"])
                 if not all(isinstance(entry["result"][fact], int | float) for fact in MEASURED):
                     raise ValueError("a result has " + ", ".join(MEASURED))
-                self.results[entry["key"]] = {name: entry[name] for name in ("format", "key", "cell", "result")}
+                self.results[entry["key"]] = {
+                    name: entry[name] for name in ("format", "key", "cell", "result")
+                }
         except (ValueError, KeyError, TypeError, SodaError) as error:
             begins, why = line[:60].decode(errors="replace"), str(error).rstrip(".")
             raise RunError(
@@ -86,13 +92,13 @@ class Store:
         try:
             self.path.open("ab").close()
         except OSError as error:
-            raise PlaceError(f"{self.path} cannot be written: {error.strerror}; choose another --out.") from error
+            raise StorageError(
+                f"{self.path} cannot be written: {error.strerror}; choose another --out."
+            ) from error
         finally:
             if self.path.exists() and not self.path.stat().st_size:
                 self.path.unlink()
-        otherwise = (
-            f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
-        )
+        otherwise = f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
         with alone(self.folder, otherwise):
             yield
 
@@ -135,7 +141,9 @@ class Store:
         seen: dict[str, str] = {}
         for store in (self, other):
             for cell, result in store:
-                model = {cell.model: result["card"]["box"]["fingerprint"]} if cell.of_own_model else {}
+                model = (
+                    {cell.model: result["card"]["box"]["fingerprint"]} if cell.of_own_model else {}
+                )
                 method = {cell.method: result["code"]} if result.get("code") else {}
                 for name, known in {**model, **method}.items():
                     if seen.setdefault(name, known) != known:

@@ -12,8 +12,8 @@ from typing import Any
 from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.errors import SodaError
-from soda_tta.recipes import methods
-from soda_tta.recipes.recipe import ALIASES
+from soda_tta.methods import all_methods
+from soda_tta.methods.loop_method import ALIASES
 
 ORDER = (*CORRUPTIONS, CLEAN)
 Entry = tuple[Cell, dict[str, Any]]
@@ -29,7 +29,9 @@ class Table:
     rows: list[str] = field(default_factory=list)
     values: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     queries: dict[str, list[float]] = field(default_factory=dict)
-    protocol: dict[str, list[str]] = field(default_factory=dict)  # of each column, what its name does not tell
+    protocol: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of each column, what its name does not tell
 
     def add(self, cell: Cell, result: dict[str, Any], column: str, protocol: list[str]) -> None:
         row = str(getattr(cell, self.heading))
@@ -39,37 +41,61 @@ class Table:
             self.rows.append(row)
             self.rows.sort(key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
         self.values.setdefault((row, column), []).append(result["after"])
-        self.queries.setdefault(column, []).append(result["queries_an_image"])
+        self.queries.setdefault(column, []).append(result["queries_per_image"])
         cut = result.get("stopped") == "budget" or CUT in self.protocol.get(column, ())
         self.protocol[column] = [*protocol, CUT] if cut else protocol
 
     @property
     def shared(self) -> list[str]:
         """The rows every column has; clean images, shown to see what a method harms, are no corruption to average."""
-        everywhere = [row for row in self.rows if all((row, column) in self.values for column in self.columns)]
+        everywhere = [
+            row for row in self.rows if all((row, column) in self.values for column in self.columns)
+        ]
         return [row for row in everywhere if row != CLEAN] or everywhere
 
     def cells(self) -> list[list[str]]:
         """Head, a row a corruption, the mean over the corruptions every column has, and the queries an image."""
         shared = self.shared
         head = [self.heading, *self.columns]
-        body = [[row.replace("_", " "), *(written(self.values.get((row, c))) for c in head[1:])] for row in self.rows]
-        means = [f"{mean(mean(self.values[row, c]) for row in shared):.1f}" if shared else "" for c in self.columns]
+        body = [
+            [row.replace("_", " "), *(written(self.values.get((row, c))) for c in head[1:])]
+            for row in self.rows
+        ]
+        means = [
+            f"{mean(mean(self.values[row, c]) for row in shared):.1f}" if shared else ""
+            for c in self.columns
+        ]
         last = [f"mean of {len(shared)}", *means]
-        return [head, *body, last, ["queries an image", *(f"{mean(self.queries[c]):,.0f}" for c in self.columns)]]
+        return [
+            head,
+            *body,
+            last,
+            ["queries an image", *(f"{mean(self.queries[c]):,.0f}" for c in self.columns)],
+        ]
 
     def fields(self) -> list[list[str]]:
         """The same for spreadsheets: the mean of the seeds and their deviation are fields of their own."""
 
         def pair(facts: dict[str, Any] | None) -> list[str]:
             known = facts or {"accuracy": None, "deviation": None}
-            return ["" if known[name] is None else f"{known[name]:.3f}" for name in ("accuracy", "deviation")]
+            return [
+                "" if known[name] is None else f"{known[name]:.3f}"
+                for name in ("accuracy", "deviation")
+            ]
 
         told = self.facts()
-        head = [self.heading, *(name for column in self.columns for name in (column, f"{column} deviation"))]
-        body = [[row, *(v for c in self.columns for v in pair(told["rows"][row].get(c)))] for row in self.rows]
-        means = [v for c in self.columns for v in (f"{told['mean'][c]:.3f}" if told["mean"] else "", "")]
-        paid = [v for c in self.columns for v in (f"{told['queries_an_image'][c]:.3f}", "")]
+        head = [
+            self.heading,
+            *(name for column in self.columns for name in (column, f"{column} deviation")),
+        ]
+        body = [
+            [row, *(v for c in self.columns for v in pair(told["rows"][row].get(c)))]
+            for row in self.rows
+        ]
+        means = [
+            v for c in self.columns for v in (f"{told['mean'][c]:.3f}" if told["mean"] else "", "")
+        ]
+        paid = [v for c in self.columns for v in (f"{told['queries_per_image'][c]:.3f}", "")]
         return [head, *body, [f"mean of {len(self.shared)}", *means], ["queries an image", *paid]]
 
     def told(self) -> str:
@@ -77,7 +103,7 @@ class Table:
         return in_common(self.protocol)
 
     def facts(self) -> dict[str, Any]:
-        """The same for programs: numbers, unrounded."""
+        """The same for programs: settings, unrounded."""
         shared = self.shared
         return {
             "heading": self.heading,
@@ -95,8 +121,10 @@ class Table:
                 for row in self.rows
             },
             "averaged": shared,
-            "mean": {c: mean(mean(self.values[row, c]) for row in shared) for c in self.columns} if shared else {},
-            "queries_an_image": {c: mean(self.queries[c]) for c in self.columns},
+            "mean": {c: mean(mean(self.values[row, c]) for row in shared) for c in self.columns}
+            if shared
+            else {},
+            "queries_per_image": {c: mean(self.queries[c]) for c in self.columns},
             "protocol": self.protocol,
         }
 
@@ -111,21 +139,27 @@ def make_table(results: Iterable[Entry]) -> Table:
         told.add("severity")
     alike = by_method(everywhere)
     for (cell, result), column in zip(everywhere, column_names(everywhere), strict=True):
-        table.add(cell, result, column, protocol_of((cell, result), told | differing(alike[cell.method])))
+        table.add(
+            cell, result, column, protocol_of((cell, result), told | differing(alike[cell.method]))
+        )
     return table
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Methods as `soda-tta methods` lists them, others after them, each by its numbers.
+    """Methods as `soda-tta methods` lists them, others after them, each by its settings.
 
     A store has the order in which cells happened to end.
     """
-    places = {name: place for place, name in enumerate(methods())}
+    places = {name: place for place, name in enumerate(all_methods())}
 
     def rank(entry: Entry) -> tuple[Any, ...]:
         cell = entry[0]
-        numbers = [(name, isinstance(value, int | float), value) for name, value in cell.numbers.items()]
-        own = sorted((name, not plain, value if plain else str(value)) for name, plain, value in numbers)
+        settings = [
+            (name, isinstance(value, int | float), value) for name, value in cell.settings.items()
+        ]
+        own = sorted(
+            (name, not plain, value if plain else str(value)) for name, plain, value in settings
+        )
         return places.get(cell.method, len(places)), cell.method, own
 
     return sorted(entries, key=rank)
@@ -141,9 +175,9 @@ def protocol_of(entry: Entry, told: set[str]) -> list[str]:
     words["images"] = f"{cell.images:,} images"
     words |= {} if cell.order == ORDERS[0] else {"order": f"in the order of their {cell.order}"}
     words |= {} if cell.budget is None else {"budget": f"at most {cell.budget:g} queries an image"}
-    words |= {name: f"{name} {cell.numbers[name]}" for name in SCALING if name in cell.numbers}
-    target = result.get("card", {}).get("numbers", {}).get("target")
-    words |= {"target": f"target {target}"} if target and "target" not in cell.numbers else {}
+    words |= {name: f"{name} {cell.settings[name]}" for name in SCALING if name in cell.settings}
+    target = result.get("card", {}).get("settings", {}).get("target")
+    words |= {"target": f"target {target}"} if target and "target" not in cell.settings else {}
     return [fact for name, fact in words.items() if name not in told]
 
 
@@ -168,53 +202,64 @@ def with_clean_everywhere(entries: Sequence[Entry]) -> list[Entry]:
     return [
         (replace(cell, severity=severity), result)
         for cell, result in entries
-        for severity in (sorted(severities) if cell.corruption == CLEAN and severities else [cell.severity])
+        for severity in (
+            sorted(severities) if cell.corruption == CLEAN and severities else [cell.severity]
+        )
     ]
 
 
 def column_names(entries: Sequence[Entry], beside: Sequence[str] = ()) -> list[str]:
     """The column of every cell; facts told `beside` it are left out.
 
-    One experiment has one name: where its numbers were put in several ways, those that are the method's own are left
+    One experiment has one name: where its settings were put in several ways, those that are the method's own are left
     out.
     """
     rows = "data" if domains_are_rows(entries) else None
     varying = [name for name in what_varies(entries) if name != rows and name not in beside]
     alike = by_method(entries)
-    kinds = [(cell.method, resolved(cell), *(getattr(cell, name) for name in varying)) for cell, _ in entries]
+    kinds = [
+        (cell.method, resolved(cell), *(getattr(cell, name) for name in varying))
+        for cell, _ in entries
+    ]
     names: dict[tuple[Any, ...], str] = {}
     for kind, (cell, _) in zip(kinds, entries, strict=True):
-        full, bare = (label(each, varying, alike[cell.method]) for each in (cell, without_own(cell)))
+        full, bare = (
+            label(each, varying, alike[cell.method]) for each in (cell, without_own(cell))
+        )
         names[kind] = full if names.get(kind, full) == full else bare
     return [names[kind] for kind in kinds]
 
 
 def resolved(cell: Cell) -> str:
-    """All numbers of a cell; only those it names where its method, of the user's own, is not at hand."""
+    """All settings of a cell; only those it names where its method, of the user's own, is not at hand."""
     try:
-        return str(sorted(cell.recipe.numbers().items()))
+        return str(sorted(cell.recipe.settings.items()))
     except SodaError:
-        return str(sorted(cell.numbers.items()))
+        return str(sorted(cell.settings.items()))
 
 
 def without_own(cell: Cell) -> Cell:
-    """The same with the numbers alone that its method does not have anyway."""
+    """The same with the settings alone that its method does not have anyway."""
     try:
-        own = replace(cell, numbers={}).recipe.numbers()
+        own = replace(cell, settings={}).recipe.settings
     except SodaError:
         return cell
-    changed = {name: value for name, value in cell.numbers.items() if own.get(ALIASES.get(name, name)) != value}
-    return replace(cell, numbers=changed)
+    changed = {
+        name: value
+        for name, value in cell.settings.items()
+        if own.get(ALIASES.get(name, name)) != value
+    }
+    return replace(cell, settings=changed)
 
 
 def once(entries: Iterable[Entry]) -> list[Entry]:
-    """Each experiment once, watched rather than not: merged stores may have it twice, its numbers put in other ways."""
+    """Each experiment once, watched rather than not: merged stores may have it twice, its settings put in other ways."""
     found: dict[str, Entry] = {}
     for cell, result in entries:
         severity = 1 if cell.corruption == CLEAN else cell.severity
-        place = f"{replace(cell, numbers={}, curve=0, severity=severity).key} {resolved(cell)}"
+        place = f"{replace(cell, settings={}, curve=0, severity=severity).key} {resolved(cell)}"
         known, kept = found.setdefault(place, (cell, result))
-        if known != cell:  # both ways to put its numbers give way to the plain one
+        if known != cell:  # both ways to put its settings give way to the plain one
             watched = result if result.get("curve") and not kept.get("curve") else kept
             found[place] = (without_own(cell), watched)
     return list(found.values())
@@ -229,11 +274,15 @@ def by_method(entries: Sequence[Entry]) -> dict[str, list[Cell]]:
 
 PAPERS_NAME = {"directions": "q"}  # one column, whichever of its names a number was given by
 TOLD_APART = ("data", "model", "severity", "images", "order", "budget")
-SCALING = ("epochs", "finetune_epochs", "lr")  # of the size of an experiment, unless cells of a method differ in it
+SCALING = (
+    "epochs",
+    "finetune_epochs",
+    "lr",
+)  # of the size of an experiment, unless cells of a method differ in it
 
 
 def what_varies(entries: Iterable[Entry]) -> list[str]:
-    """The facts in which these cells differ, beside the method, its numbers, the corruption and the seed."""
+    """The facts in which these cells differ, beside the method, its settings, the corruption and the seed."""
     cells = [cell for cell, _ in entries]
     corrupted = [cell for cell in cells if cell.corruption != CLEAN]
     of = {name: corrupted if name == "severity" else cells for name in TOLD_APART}
@@ -243,15 +292,18 @@ def what_varies(entries: Iterable[Entry]) -> list[str]:
 def label(cell: Cell, varying: Sequence[str] = (), alike: Sequence[Cell] = ()) -> str:
     """The method, what was changed in it, and in what the store varies."""
     scaling = set(SCALING) - differing(alike)
-    own = sorted((PAPERS_NAME.get(name, name), value) for name, value in cell.numbers.items())
+    own = sorted((PAPERS_NAME.get(name, name), value) for name, value in cell.settings.items())
     beside = [(name, getattr(cell, name)) for name in varying]
     changed = [f"{name}={value}" for name, value in own if name not in scaling]
-    changed += ["no budget" if (name, value) == ("budget", None) else f"{name}={value}" for name, value in beside]
+    changed += [
+        "no budget" if (name, value) == ("budget", None) else f"{name}={value}"
+        for name, value in beside
+    ]
     return cell.method + (f" ({', '.join(changed)})" if changed else "")
 
 
 def differing(cells: Sequence[Cell]) -> set[str]:
-    return {name for name in SCALING if len({str(cell.numbers.get(name)) for cell in cells}) > 1}
+    return {name for name in SCALING if len({str(cell.settings.get(name)) for cell in cells}) > 1}
 
 
 def written(values: list[float] | None) -> str:
@@ -278,5 +330,15 @@ def latex(rows: list[list[str]], protocol: str) -> str:
     escape = str.maketrans({"_": r"\_", "%": r"\%", "&": r"\&", "±": r"$\pm$"})
     lines = [" & ".join(value.translate(escape) for value in row) + r" \\" for row in rows]
     columns = "l" + "r" * (len(rows[0]) - 1)
-    inside = [r"\toprule", lines[0], r"\midrule", *lines[1:-2], r"\midrule", *lines[-2:], r"\bottomrule"]
-    return "\n".join([f"% {protocol}", rf"\begin{{tabular}}{{{columns}}}", *inside, r"\end{tabular}", ""])
+    inside = [
+        r"\toprule",
+        lines[0],
+        r"\midrule",
+        *lines[1:-2],
+        r"\midrule",
+        *lines[-2:],
+        r"\bottomrule",
+    ]
+    return "\n".join(
+        [f"% {protocol}", rf"\begin{{tabular}}{{{columns}}}", *inside, r"\end{tabular}", ""]
+    )

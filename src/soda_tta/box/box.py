@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.box.input import Array, Input, check_images
+from soda_tta.box.facts import Input, check_images
 from soda_tta.errors import BoxError
+from soda_tta.types import Array
 
 PARTIAL_EXCESS = 0.05  # rounding to two digits may also add up to more than 1
 ROW_SUM_TOLERANCE = 1e-2  # half-precision models and services that print three digits stay inside
@@ -23,11 +24,17 @@ class Box(ABC):
     """
 
     input: Input = Input()
-    says: Mapping[str, Any] = MappingProxyType({})  # facts of its input that the model itself declares
+    says: Mapping[str, Any] = MappingProxyType(
+        {}
+    )  # facts of its input that the model itself declares
     logits: bool = False
-    partial: bool = False  # rows may sum to less than 1: only the top classes come back, or rounded numbers
+    partial: bool = (
+        False  # rows may sum to less than 1: only the top classes come back, or rounded numbers
+    )
     batch: int = 64  # images a request; a box splits what it is given
-    fixed_batch: bool = False  # a model that takes exactly `batch` images gets the last one repeated
+    fixed_batch: bool = (
+        False  # a model that takes exactly `batch` images gets the last one repeated
+    )
     classes: int | None = None  # known after the first answer
 
     def __call__(self, images: Array) -> Array:
@@ -36,7 +43,9 @@ class Box(ABC):
         if not len(images):
             return np.zeros((0, self.classes or 0), np.float32)
         starts = range(0, len(images), self.batch)
-        return np.concatenate([self._checked(images[start : start + self.batch]) for start in starts])
+        return np.concatenate(
+            [self._checked(images[start : start + self.batch]) for start in starts]
+        )
 
     @abstractmethod
     def answer(self, images: Array) -> Array:
@@ -88,8 +97,12 @@ class Box(ABC):
     def _checked(self, images: Array) -> Array:
         asked = images
         if self.fixed_batch and len(images) < self.batch:
-            asked = np.concatenate([images, np.repeat(images[-1:], self.batch - len(images), axis=0)])
-        output = check_probabilities(self.answer(asked), len(asked), self.classes, self.logits, self.partial)
+            asked = np.concatenate(
+                [images, np.repeat(images[-1:], self.batch - len(images), axis=0)]
+            )
+        output = check_probabilities(
+            self.answer(asked), len(asked), self.classes, self.logits, self.partial
+        )
         self.classes = output.shape[1]
         return output[: len(images)]
 
@@ -140,7 +153,9 @@ class Wrapper(Box):
         return f"{type(self).__name__}({self.box!r})"
 
 
-def check_probabilities(output: Any, rows: int, classes: int | None, logits: bool, partial: bool = False) -> Array:
+def check_probabilities(
+    output: Any, rows: int, classes: int | None, logits: bool, partial: bool = False
+) -> Array:
     """The answer as (rows, classes) float32 probabilities, or a sentence that says what came back instead."""
     output = np.asarray(output)
     if output.dtype.kind not in "fiu":
@@ -155,11 +170,17 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
             "Choose its output by name, or wrap it in a function that returns one row an image."
         )
     if len(output) != rows:
-        raise BoxError(f"the model returned {len(output)} rows for {rows} images; it must answer every image once.")
+        raise BoxError(
+            f"the model returned {len(output)} rows for {rows} images; it must answer every image once."
+        )
     if classes is not None and output.shape[1] != classes:
-        raise BoxError(f"the model returned {output.shape[1]} classes where it returned {classes} before.")
+        raise BoxError(
+            f"the model returned {output.shape[1]} classes where it returned {classes} before."
+        )
     if output.shape[1] < 2:
-        raise BoxError(f"the model returned {output.shape[1]} class; a classifier has at least two.")
+        raise BoxError(
+            f"the model returned {output.shape[1]} class; a classifier has at least two."
+        )
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         output = output.astype(np.float32, copy=False)
     if not np.isfinite(output).all():
@@ -175,7 +196,11 @@ def check_probabilities(output: Any, rows: int, classes: int | None, logits: boo
         return completed(output)
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE or output.min() < -1e-6:
-        found = f"sum to {sums[worst]:.4g}" if output.min() >= -1e-6 else f"hold negative numbers ({output.min():.4g})"
+        found = (
+            f"sum to {sums[worst]:.4g}"
+            if output.min() >= -1e-6
+            else f"hold negative numbers ({output.min():.4g})"
+        )
         remedy = "if these are logits, pass --logits (or logits=True)"
         if output.min() >= 0 and sums[worst] < 1 + PARTIAL_EXCESS:
             remedy += "; if only the top classes or rounded numbers come back, pass --partial (or partial=True)"

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from soda_tta.box.batched import Batched
+from soda_tta.box.backends.onnx_runtime import OnnxBox
+from soda_tta.box.backends.open_inference import OpenInferenceBox
+from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
-from soda_tta.box.input import Input
-from soda_tta.box.onnx_runtime import OnnxBox
-from soda_tta.box.open_inference import OpenInferenceBox
-from soda_tta.box.python import CallableBox
-from soda_tta.box.retrying import Retrying, patiently
-from soda_tta.box.torch_module import ModuleBox
+from soda_tta.box.facts import Input
+from soda_tta.box.wrappers.batched import Batched
+from soda_tta.box.wrappers.retrying import Retrying, patiently
 from soda_tta.errors import BoxError
 
 INPUT_FACTS = tuple(Input.__dataclass_fields__)
@@ -52,7 +52,9 @@ def load_box(model: Any, **options: Any) -> Box:
         return _build(ModuleBox, model, _with_input(options))
     if callable(model):
         return _build(CallableBox, model, _with_input(options))
-    raise BoxError(f"{type(model).__name__} is not a model; give a path, an address, a module or a function.")
+    raise BoxError(
+        f"{type(model).__name__} is not a model; give a path, an address, a module or a function."
+    )
 
 
 def _is_module(model: Any) -> bool:
@@ -70,7 +72,9 @@ def _from_text(text: str, options: dict[str, Any]) -> Box:
     if text.endswith(".onnx"):
         return _build(OnnxBox, text, options)
     if text.endswith((".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")):
-        raise BoxError(f"{text} may be a pickle, which can run code when it is opened; export the model to ONNX.")
+        raise BoxError(
+            f"{text} may be a pickle, which can run code when it is opened; export the model to ONNX."
+        )
     if ":" in text:
         model = import_function(text)
         plain = callable(model) and not isinstance(model, Box) and not _is_module(model)
@@ -96,7 +100,9 @@ def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *besid
         ours = {"url", "path", "module", "function", "stated", "input", "source"}
         known = ", ".join(sorted((accepted | {"partial"} | set(beside)) - ours))
         name = model if isinstance(model, str) else type(model).__name__
-        raise BoxError(f"{', '.join(unknown)} does not apply to {name}; what can be stated: {known}.")
+        raise BoxError(
+            f"{', '.join(unknown)} does not apply to {name}; what can be stated: {known}."
+        )
     box = kind(model, **options)
     box.partial = partial
     return box
@@ -146,7 +152,9 @@ def import_function(text: str) -> Any:
     except BoxError:
         raise
     except Exception as error:  # the file is the user's: it may raise anything
-        raise BoxError(f"{place or text} cannot be imported: {type(error).__name__}: {error}") from error
+        raise BoxError(
+            f"{place or text} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(getattr(module, name, None)):
         raise BoxError(f"{place} has no function {name!r}.")
     return getattr(module, name)

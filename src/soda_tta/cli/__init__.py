@@ -12,7 +12,19 @@ from collections.abc import Sequence
 from typing import NoReturn, TextIO
 
 from soda_tta._version import __version__
-from soda_tta.cli import adapt, apply, bench, completion, corrupt, data, demo, doctor, export, methods, report
+from soda_tta.cli import (
+    adapt,
+    apply,
+    bench,
+    completion,
+    corrupt,
+    data,
+    demo,
+    doctor,
+    export,
+    methods,
+    report,
+)
 from soda_tta.errors import SodaError
 
 COMMANDS = (demo, doctor, adapt, apply, export, report, methods, corrupt, data, bench, completion)
@@ -32,7 +44,11 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="Start with 'soda-tta demo'. Each command explains itself: soda-tta COMMAND --help.",
     )
     parser.add_argument("--version", action="version", version=f"soda-tta {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the whole trace of an error; also after a command")
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="show the whole trace of an error; also after a command",
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
         module.add_to(commands)
@@ -58,7 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            print("soda-tta: there is no room left where this was to be written; make some.", file=sys.stderr)
+            print(
+                "soda-tta: there is no room left where this was to be written; make some.",
+                file=sys.stderr,
+            )
             silence(sys.stdout)
             return 2
         expected = isinstance(error, SodaError)

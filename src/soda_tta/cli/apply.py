@@ -16,23 +16,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from soda_tta.atomic import alone, make_folder, replacing, write_text
 from soda_tta.box import Box, Ledger, Metered
-from soda_tta.box.input import as_options, carried_over, unusual
+from soda_tta.box.facts import as_options, carried_over, unusual
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
 from soda_tta.cli.saved import saved_adaptor, say
+from soda_tta.engine.events import Planned
 from soda_tta.errors import BoxError, BoxUnavailable, SodaError
-from soda_tta.events import Planned
+from soda_tta.storage.atomic import alone, make_folder, replacing, write_text
 
 if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
     from soda_tta.data import Images
 
 ANSWERED = "What was answered before is kept"
-CARRIED = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")  # from a run to what applies it
+CARRIED = (
+    "mean",
+    "std",
+    "pixel_range",
+    "layout",
+    "channels",
+    "logits",
+    "partial",
+)  # from a run to what applies it
 
 
 def add_to(commands: Any) -> None:
@@ -44,13 +52,19 @@ def add_to(commands: Any) -> None:
         "What the model was told when the run was made (--mean, --logits ...) need not be told "
         "again; --output, --size and how to reach it must.",
     )
-    parser.add_argument("--adaptor", required=True, metavar="RUN", help="a run directory or an adaptor.safetensors")
+    parser.add_argument(
+        "--adaptor", required=True, metavar="RUN", help="a run directory or an adaptor.safetensors"
+    )
     add_model(parser, required=False)
     add_images(parser)
     parser.add_argument("--out", metavar="FILE", help="CSV of answers (default: standard output)")
     parser.add_argument("--force", action="store_true", help="write over a file that exists")
-    parser.add_argument("--resume", action="store_true", help="go on with answers to --out that were interrupted")
-    parser.add_argument("--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with answers to --out that were interrupted"
+    )
+    parser.add_argument(
+        "--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model"
+    )
     parser.add_argument("--json", action="store_true", help="answers as JSON")
     parser.set_defaults(run=run)
 
@@ -59,9 +73,13 @@ def run(options: argparse.Namespace) -> int:
     if options.model is None and options.save_images is None:
         raise SodaError("give --model to get answers, or --save-images to get adapted images.")
     if options.model is None and options.out is not None:
-        raise SodaError("--out is for answers, and those need --model; leave it out, or name the model.")
+        raise SodaError(
+            "--out is for answers, and those need --model; leave it out, or name the model."
+        )
     if options.resume and (options.out is None or options.save_images is not None):
-        raise SodaError("--resume continues answers that go to a file: give --out, and no --save-images.")
+        raise SodaError(
+            "--resume continues answers that go to a file: give --out, and no --save-images."
+        )
     adaptor, folder = saved_adaptor(options.adaptor)
     images = images_from(options)
     box = None if options.model is None else deployed(options, folder)
@@ -95,24 +113,33 @@ def answers_kept(
     if out.exists() and not (options.force or options.resume):
         raise SodaError(f"{out} exists; choose another name, or add --force.")
     make_folder(out.parent)
-    told = json.dumps([images.fingerprint(), adaptor.kind, adaptor.numbers(), box.card()]).encode()
+    told = json.dumps([images.fingerprint(), adaptor.kind, adaptor.settings, box.card()]).encode()
     digest = hashlib.sha256(told + adaptor.parameters.tobytes()).hexdigest()[:12]
     partial = out.with_name(f"{out.name}.{digest}.partial")
     try:
         partial.touch()  # whether it can be written is known before anything is paid
     except OSError as error:
-        raise SodaError(f"{out} cannot be written: {error.strerror}; choose another --out.") from error
-    with alone(partial, f"another process is getting these answers to {out}; wait for it, or give another --out."):
+        raise SodaError(
+            f"{out} cannot be written: {error.strerror}; choose another --out."
+        ) from error
+    with alone(
+        partial,
+        f"another process is getting these answers to {out}; wait for it, or give another --out.",
+    ):
         try:
             if options.resume and not paid(partial):
                 raise SodaError(
                     f"there is nothing of these images, this adaptor and this model to continue beside {out}."
                 )
             if out.exists() and not options.force:
-                raise SodaError(f"{out} exists and holds other answers; move it away, or add --force.")
+                raise SodaError(
+                    f"{out} exists and holds other answers; move it away, or add --force."
+                )
             if paid(partial) and not options.resume:
                 words = "; leave --save-images out" if options.save_images else ""
-                raise SodaError(f"{partial} holds answers that are paid: go on with --resume{words}, or remove it.")
+                raise SodaError(
+                    f"{partial} holds answers that are paid: go on with --resume{words}, or remove it."
+                )
             yield partial
         finally:
             if not paid(partial):
@@ -129,15 +156,19 @@ def book_of(partial: Path) -> Path:
     return partial.with_name(f"{partial.name}.ledger")
 
 
-def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box, kept: Path | None) -> None:
-    from soda_tta.answering import Stopped, answer_all
-    from soda_tta.plan import Plan
+def ask(
+    options: argparse.Namespace, images: Images, adaptor: Adaptor, box: Box, kept: Path | None
+) -> None:
+    from soda_tta.engine.passes import Stopped, answer_all
+    from soda_tta.engine.plan import Plan
 
     ledger = Ledger(book=None if kept is None else book_of(kept))
     try:
         with Interrupt() as interrupt, Display(quiet=options.json) as display:
             display(Planned(Plan(len(images), 0, (), {"serve": len(images)}, None, False), ledger))
-            answers = answer_all(images, adaptor, Metered(box, ledger, "serve"), kept, interrupt, display)
+            answers = answer_all(
+                images, adaptor, Metered(box, ledger, "serve"), kept, interrupt, display
+            )
     except Stopped:
         raise KeyboardInterrupt(how_to_go_on(options, kept, "Nothing paid is lost")) from None
     except KeyboardInterrupt:  # the second, in the middle of a request
@@ -154,7 +185,11 @@ def how_to_go_on(options: argparse.Namespace, kept: Path | None, known: str) -> 
     """The command, if any answer is kept; images that were to be saved were so before the first was asked for."""
     if kept is None or not paid(kept):
         return ""
-    words = [word for word in options.given if word not in ("--resume", f"--save-images={options.save_images}")]
+    words = [
+        word
+        for word in options.given
+        if word not in ("--resume", f"--save-images={options.save_images}")
+    ]
     if "--save-images" in words:
         place = words.index("--save-images")
         del words[place : place + 2]
@@ -167,12 +202,16 @@ def deployed(options: argparse.Namespace, run: Path) -> Box:
     Another model is told the same, but for what it says itself: an edited function is another one, and so is a file
     that was trained anew.
     """
-    from soda_tta.run import read_card
+    from soda_tta.engine.run import read_card
 
     if not (run / "run.json").exists():
         return model_from(options)
     learnt = read_card(run)["box"]
-    every = {**(learnt.get("input") or {}), "logits": learnt.get("logits"), "partial": learnt.get("partial")}
+    every = {
+        **(learnt.get("input") or {}),
+        "logits": learnt.get("logits"),
+        "partial": learnt.get("partial"),
+    }
     try:
         box = model_from(told_too(options, {name: every.get(name) for name in CARRIED}))
     except BoxUnavailable:
@@ -184,18 +223,31 @@ def deployed(options: argparse.Namespace, run: Path) -> Box:
     told = carried_over(learnt, dict(box.says))
     if box.says:
         box = model_from(told_too(options, told))
-    taken = as_options({name: value for name, value in told.items() if getattr(options, name) is None})
+    taken = as_options(
+        {name: value for name, value in told.items() if getattr(options, name) is None}
+    )
     left = as_options(dict.fromkeys(sorted(unusual(learnt).keys() - told.keys()), True))
     words = [f"taken over from the run: {' '.join(taken)}"] if taken else []
-    words += ["if it normalises by itself, state --mean 0 --std 1"] if {"--mean", "--std"} & set(taken) else []
+    words += (
+        ["if it normalises by itself, state --mean 0 --std 1"]
+        if {"--mean", "--std"} & set(taken)
+        else []
+    )
     words += [f"as the model says itself and not as in the run: {' '.join(left)}"] if left else []
-    say("; ".join(["this is not the model the adaptor was learnt for, or not at the same address", *words]) + ".")
+    say(
+        "; ".join(
+            ["this is not the model the adaptor was learnt for, or not at the same address", *words]
+        )
+        + "."
+    )
     return box
 
 
 def told_too(options: argparse.Namespace, facts: dict[str, Any]) -> argparse.Namespace:
     """The options, with these facts where nothing is stated."""
-    return argparse.Namespace(**{**vars(options), **{n: v for n, v in facts.items() if getattr(options, n) is None}})
+    return argparse.Namespace(
+        **{**vars(options), **{n: v for n, v in facts.items() if getattr(options, n) is None}}
+    )
 
 
 def report(options: argparse.Namespace, images: Any, answers: Any, queries: int) -> None:
@@ -214,7 +266,9 @@ def report(options: argparse.Namespace, images: Any, answers: Any, queries: int)
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(["image", "class", "confidence"])
-        writer.writerows([n, c, f"{p:.6f}"] for n, c, p in zip(names, classes, confidence, strict=True))
+        writer.writerows(
+            [n, c, f"{p:.6f}"] for n, c, p in zip(names, classes, confidence, strict=True)
+        )
         text = buffer.getvalue()
     if options.out is None:
         sys.stdout.write(text)
@@ -231,7 +285,9 @@ def save_images(options: argparse.Namespace, images: Images, adaptor: Adaptor) -
             adapted = adaptor(images[slice(start, start + images.at_once)])
             for place, pixels in zip(places[start : start + len(adapted)], adapted, strict=True):
                 with replacing(folder / place) as temporary:
-                    Image.fromarray(np.rint(pixels.transpose(1, 2, 0) * 255).astype(np.uint8)).save(temporary, "PNG")
+                    Image.fromarray(np.rint(pixels.transpose(1, 2, 0) * 255).astype(np.uint8)).save(
+                        temporary, "PNG"
+                    )
             bar.reach(start + len(adapted), len(images))
 
 

@@ -46,7 +46,10 @@ class Live:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.progress.stop()
 
@@ -71,7 +74,9 @@ class TwoLines(Progress):
 class Bar(Live):
     """For work that is counted in images or in bytes."""
 
-    def __init__(self, what: str, total: int | None = None, *, in_bytes: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self, what: str, total: int | None = None, *, in_bytes: bool = False, quiet: bool = False
+    ) -> None:
         super().__init__(DownloadColumn() if in_bytes else MofNCompleteColumn(), quiet=quiet)
         self.task = self.progress.add_task(what, total=total)
 

@@ -45,7 +45,11 @@ def add_to(commands: Any) -> None:
     running.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
     running.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
     running.add_argument(
-        "--jobs", type=at_least_one, default=1, metavar="N", help="processes of one thread each (default 1)"
+        "--jobs",
+        type=at_least_one,
+        default=1,
+        metavar="N",
+        help="processes of one thread each (default 1)",
     )
     running.add_argument("--only", metavar="METHOD", help="only the cells of this method")
     running.add_argument(
@@ -55,7 +59,9 @@ def add_to(commands: Any) -> None:
         metavar="DIR",
         help="a store or a folder of stores whose results are taken",
     )
-    running.add_argument("--dry-run", action="store_true", help="run nothing; print what is missing and its queries")
+    running.add_argument(
+        "--dry-run", action="store_true", help="run nothing; print what is missing and its queries"
+    )
     running.set_defaults(run=run_cells)
     for part in (listing, running):
         part.add_argument("--scale", default="desk", help="paper, desk (default) or tiny")
@@ -63,13 +69,21 @@ def add_to(commands: Any) -> None:
     table.add_argument("store", metavar="DIR")
     table.add_argument("--format", default="markdown", choices=["markdown", "csv", "latex"])
     table.set_defaults(run=print_table)
-    figure = verbs.add_parser("figure", help="a figure as SVG or PNG, or the numbers behind it (--json)")
+    figure = verbs.add_parser(
+        "figure", help="a figure as SVG or PNG, or the numbers behind it (--json)"
+    )
     figure.add_argument("store", metavar="DIR")
     figure.add_argument("--kind", required=True, choices=FIGURES)
-    figure.add_argument("--out", metavar="FILE", help="an .svg or .png file; not needed with --json")
+    figure.add_argument(
+        "--out", metavar="FILE", help="an .svg or .png file; not needed with --json"
+    )
     figure.add_argument("--method", help="tsne, pictures: whose adaptor is shown (default soda)")
-    figure.add_argument("--corruption", help="tsne: on which corruption (default: the first there is)")
-    figure.add_argument("--image", type=int, metavar="N", help="pictures: which image (default 0, the first)")
+    figure.add_argument(
+        "--corruption", help="tsne: on which corruption (default: the first there is)"
+    )
+    figure.add_argument(
+        "--image", type=int, metavar="N", help="pictures: which image (default 0, the first)"
+    )
     figure.set_defaults(run=draw)
     merging = verbs.add_parser("merge", help="put several stores into one")
     merging.add_argument("stores", nargs="+", metavar="DIR")
@@ -85,7 +99,9 @@ def list_grids(options: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     for name, (about, _) in GRIDS.items():
         cells = find_grid(name, options.scale)
-        rows.append({"name": name, "cells": len(cells), "queries": queries_of(cells), "about": about})
+        rows.append(
+            {"name": name, "cells": len(cells), "queries": queries_of(cells), "about": about}
+        )
     if options.json:
         print(json.dumps(rows))
         return 0
@@ -116,9 +132,18 @@ def run_cells(options: argparse.Namespace) -> int:
         return print_missing(missing_of(cells, store, reuse), options.json)
     with stopped_like_ctrl_c(), LiveTable(cells, store, quiet=options.json) as report:
         try:
-            done = run_grid(cells, store, jobs=options.jobs, report=report, complain=report.complain, reuse=reuse)
+            done = run_grid(
+                cells,
+                store,
+                jobs=options.jobs,
+                report=report,
+                complain=report.complain,
+                reuse=reuse,
+            )
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("Finished cells are kept; run the same command to go on.") from None
+            raise KeyboardInterrupt(
+                "Finished cells are kept; run the same command to go on."
+            ) from None
         except SodaError as error:
             if options.json:
                 failed = error.failed if isinstance(error, CellsFailed) else str(error).splitlines()
@@ -172,7 +197,11 @@ def draw(options: argparse.Namespace) -> int:
 
     if not options.out and not options.json:
         raise SodaError("name the file to draw (--out figure.svg), or print the numbers (--json).")
-    told = {name: value for name in ("method", "corruption", "image") if (value := getattr(options, name)) is not None}
+    told = {
+        name: value
+        for name in ("method", "corruption", "image")
+        if (value := getattr(options, name)) is not None
+    }
     if unknown := sorted(set(told) - set(OPTIONS.get(options.kind, ()))):
         raise SodaError(f"--{unknown[0]} does not apply to a figure of kind {options.kind}.")
     facts = figure_facts(filled_store(options.store, Store), options.kind, **told)
@@ -185,7 +214,9 @@ def draw(options: argparse.Namespace) -> int:
 def merge(options: argparse.Namespace) -> int:
     from soda_tta.bench import Store
 
-    others = {place: open_store(place, Store) for place in options.stores}  # none is missing before one is taken
+    others = {
+        place: open_store(place, Store) for place in options.stores
+    }  # none is missing before one is taken
     target = Store(options.out)
     with target.alone():
         merged = {place: target.merge(other) for place, other in others.items()}
@@ -200,7 +231,10 @@ def merge(options: argparse.Namespace) -> int:
         print(f"{told['taken']} cells from {place}")
         if told["differing"]:
             count = len(told["differing"])
-            print(f"  {count} cells were in {options.out} by then with other answers, which stay:", file=sys.stderr)
+            print(
+                f"  {count} cells were in {options.out} by then with other answers, which stay:",
+                file=sys.stderr,
+            )
             print("\n".join(f"    {title}" for title in told["differing"]), file=sys.stderr)
     return 0
 
@@ -214,14 +248,18 @@ def stores_under(place: str) -> list[str]:
 
 def open_store(place: str, kind: Any) -> Any:
     if not (Path(place) / "results.jsonl").exists():
-        raise SodaError(f"{place} holds no results.jsonl; run 'soda-tta bench run GRID --out {place}' first.")
+        raise SodaError(
+            f"{place} holds no results.jsonl; run 'soda-tta bench run GRID --out {place}' first."
+        )
     return kind(place)
 
 
 def filled_store(place: str, kind: Any) -> Any:
     store = open_store(place, kind)
     if not len(store):
-        raise SodaError(f"{place} holds no result yet; run 'soda-tta bench run GRID --out {place}' first.")
+        raise SodaError(
+            f"{place} holds no result yet; run 'soda-tta bench run GRID --out {place}' first."
+        )
     return store
 
 

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-STEPS, PLAIN_STEPS = " ▁▂▃▄▅▆▇█", " .:-=+*%#"  # the second where a terminal knows no more than ASCII
+STEPS, PLAIN_STEPS = (
+    " ▁▂▃▄▅▆▇█",
+    " .:-=+*%#",
+)  # the second where a terminal knows no more than ASCII
 
 
 def sparkline(values: Sequence[float], width: int, encoding: str | None = "utf-8") -> str:
@@ -17,7 +20,9 @@ def sparkline(values: Sequence[float], width: int, encoding: str | None = "utf-8
     """
     if not len(values):
         return ""
-    means = np.array([part.mean() for part in np.array_split(np.asarray(values, float), min(width, len(values)))])
+    means = np.array(
+        [part.mean() for part in np.array_split(np.asarray(values, float), min(width, len(values)))]
+    )
     span = float(means.max() - means.min())
     heights = 1 + 7 * (means - means.min()) / span if span > 0 else np.full(len(means), 4.0)
     return "".join(_steps(encoding)[round(float(height))] for height in heights)

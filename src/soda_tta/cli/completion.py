@@ -44,7 +44,9 @@ class Command:
     words: tuple[str, ...]
     below: list[str] = field(default_factory=list)  # further commands
     options: dict[str, str] = field(default_factory=dict)  # with their help
-    choices: dict[str, list[str]] = field(default_factory=dict)  # of options that take one of a few values
+    choices: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of options that take one of a few values
 
 
 def commands_of(parser: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[Command]:
@@ -118,7 +120,11 @@ def fish(commands: list[Command]) -> str:
         for option, text in command.options.items():
             flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
             condition = f" -n {quoted(seen)}" if seen else ""
-            few = f" -xa {quoted(' '.join(command.choices[option]))}" if option in command.choices else ""
+            few = (
+                f" -xa {quoted(' '.join(command.choices[option]))}"
+                if option in command.choices
+                else ""
+            )
             lines.append(f"complete -c soda-tta{condition} {flag}{few} -d {quoted(text)}")
     return "\n".join([*lines, ""])
 

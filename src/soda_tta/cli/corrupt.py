@@ -31,10 +31,20 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--images", required=True, metavar="DIR", help="a folder, a CSV, an .npz file, or a data set by name (cifar10)"
+        "--images",
+        required=True,
+        metavar="DIR",
+        help="a folder, a CSV, an .npz file, or a data set by name (cifar10)",
     )
-    parser.add_argument("--corruption", required=True, metavar="NAME", help="one of the 19, several by commas, or all")
-    parser.add_argument("--severity", default="5", metavar="N", help="1 to 5 (default 5), several by commas, or all")
+    parser.add_argument(
+        "--corruption",
+        required=True,
+        metavar="NAME",
+        help="one of the 19, several by commas, or all",
+    )
+    parser.add_argument(
+        "--severity", default="5", metavar="N", help="1 to 5 (default 5), several by commas, or all"
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="where to write")
     parser.add_argument(
         "--layout",
@@ -44,14 +54,28 @@ def add_to(commands: Any) -> None:
         "labels.npy; imagenet-c: corruption/severity/class/*.JPEG",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)"
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="everything random follows from it (default 0)",
     )
-    parser.add_argument("--frost", metavar="DIR", help="photographs of frost (default: frost is drawn)")
-    parser.add_argument("--constants", choices=["cifar", "imagenet"], help="default: cifar up to 64 pixels")
-    parser.add_argument("--size", type=size, metavar="S", help="resize every file first, e.g. 224 or 320x224")
-    parser.add_argument("--split", default="test", choices=["test", "train"], help="of a data set that has both")
+    parser.add_argument(
+        "--frost", metavar="DIR", help="photographs of frost (default: frost is drawn)"
+    )
+    parser.add_argument(
+        "--constants", choices=["cifar", "imagenet"], help="default: cifar up to 64 pixels"
+    )
+    parser.add_argument(
+        "--size", type=size, metavar="S", help="resize every file first, e.g. 224 or 320x224"
+    )
+    parser.add_argument(
+        "--split", default="test", choices=["test", "train"], help="of a data set that has both"
+    )
     parser.add_argument("--domain", metavar="NAME", help="of a data set that has domains")
-    parser.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
+    parser.add_argument(
+        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+    )
     parser.set_defaults(run=run)
 
 
@@ -65,8 +89,12 @@ def run(options: argparse.Namespace) -> int:
 
     corruptions = chosen(options.corruption, "corruption", CORRUPTIONS)
     severity = "all" if options.layout == "cifar-c" else options.severity
-    severities = [int(number) for number in chosen(severity, "severity", tuple(map(str, SEVERITIES)))]
-    dataset = load_dataset(options.images, split=options.split, domain=options.domain, size=options.size)
+    severities = [
+        int(number) for number in chosen(severity, "severity", tuple(map(str, SEVERITIES)))
+    ]
+    dataset = load_dataset(
+        options.images, split=options.split, domain=options.domain, size=options.size
+    )
     began = time.perf_counter()
     total = len(dataset) * len(corruptions) * len(severities)
     with stopped_like_ctrl_c(), Bar("corrupting", total, quiet=options.json) as bar:
@@ -91,8 +119,15 @@ def run(options: argparse.Namespace) -> int:
             "frost": options.frost or "drawn",
             "version": __version__,
         }
-        facts = {"images": len(dataset), "size": list(dataset.size), "layout": options.layout, "protocol": protocol}
-        print(json.dumps({**facts, "written": list(map(str, written)), "seconds": round(seconds, 3)}))
+        facts = {
+            "images": len(dataset),
+            "size": list(dataset.size),
+            "layout": options.layout,
+            "protocol": protocol,
+        }
+        print(
+            json.dumps({**facts, "written": list(map(str, written)), "seconds": round(seconds, 3)})
+        )
     else:
         print(f"{dataset.title}: {total:,} corrupted images in {seconds:.1f} s -> {options.out}")
     return 0

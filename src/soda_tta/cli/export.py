@@ -19,7 +19,11 @@ def add_to(commands: Any) -> None:
         epilog="example: soda-tta export runs/night night.onnx",
     )
     parser.add_argument("adaptor", metavar="RUN", help="a run directory or an adaptor.safetensors")
-    parser.add_argument("onnx", metavar="FILE", help="the ONNX file to write; images in [0, 1], NCHW, RGB, both ways")
+    parser.add_argument(
+        "onnx",
+        metavar="FILE",
+        help="the ONNX file to write; images in [0, 1], NCHW, RGB, both ways",
+    )
     parser.add_argument("--force", action="store_true", help="write over a file that exists")
     parser.add_argument("--json", action="store_true", help="print machine-readable JSON")
     parser.set_defaults(run=run)

@@ -14,7 +14,9 @@ def numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number, or three separated by commas") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number, or three separated by commas"
+        ) from None
 
 
 def size(text: str) -> tuple[int, int]:
@@ -23,7 +25,9 @@ def size(text: str) -> tuple[int, int]:
         width, *height = (int(side) for side in text.split("x", 1))
         return (height or [width])[0], width
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write 224, or 320x224 for width x height") from None
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size; write 224, or 320x224 for width x height"
+        ) from None
 
 
 def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -36,30 +40,64 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "or file.py:function / package.module:function",
     )
     group.add_argument(
-        "--logits", action="store_true", default=None, help="the model returns logits, not probabilities"
+        "--logits",
+        action="store_true",
+        default=None,
+        help="the model returns logits, not probabilities",
     )
     group.add_argument(
-        "--partial", action="store_true", default=None, help="it returns only the top classes, or rounded probabilities"
+        "--partial",
+        action="store_true",
+        default=None,
+        help="it returns only the top classes, or rounded probabilities",
     )
-    group.add_argument("--mean", type=numbers, metavar="R,G,B", help="what the model wants subtracted")
+    group.add_argument(
+        "--mean", type=numbers, metavar="R,G,B", help="what the model wants subtracted"
+    )
     group.add_argument("--std", type=numbers, metavar="R,G,B", help="and what it wants divided by")
     group.add_argument(
-        "--pixel-range", type=float, metavar="N", help="largest pixel value before that: 1 (default) or 255"
+        "--pixel-range",
+        type=float,
+        metavar="N",
+        help="largest pixel value before that: 1 (default) or 255",
     )
-    group.add_argument("--layout", choices=["NCHW", "NHWC"], help="if the model's shapes do not say it")
-    group.add_argument("--channels", choices=["RGB", "BGR", "L"], help="order of the channels (default RGB)")
-    group.add_argument("--output", metavar="NAME", help="which output holds the class scores, if there are several")
-    group.add_argument("--request-size", type=int, dest="batch", metavar="N", help="images a request (default 64)")
+    group.add_argument(
+        "--layout", choices=["NCHW", "NHWC"], help="if the model's shapes do not say it"
+    )
+    group.add_argument(
+        "--channels", choices=["RGB", "BGR", "L"], help="order of the channels (default RGB)"
+    )
+    group.add_argument(
+        "--output", metavar="NAME", help="which output holds the class scores, if there are several"
+    )
+    group.add_argument(
+        "--request-size", type=int, dest="batch", metavar="N", help="images a request (default 64)"
+    )
     remote = parser.add_argument_group("a model over HTTP")
-    remote.add_argument("--timeout", type=float, metavar="S", help="seconds to wait for an answer (default 30)")
-    remote.add_argument("--workers", type=int, metavar="N", help="requests under way at once (default 4)")
     remote.add_argument(
-        "--tensors", choices=["binary", "json"], help="how images travel (default: what the server offers)"
+        "--timeout", type=float, metavar="S", help="seconds to wait for an answer (default 30)"
     )
-    remote.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
-    remote.add_argument("--api-key-header", metavar="H", help="header it goes into (default Authorization: Bearer ...)")
     remote.add_argument(
-        "--ca", dest="certificate_authority", metavar="FILE", help="certificate authority to trust (PEM)"
+        "--workers", type=int, metavar="N", help="requests under way at once (default 4)"
+    )
+    remote.add_argument(
+        "--tensors",
+        choices=["binary", "json"],
+        help="how images travel (default: what the server offers)",
+    )
+    remote.add_argument(
+        "--api-key-env", metavar="VAR", help="environment variable that holds the API key"
+    )
+    remote.add_argument(
+        "--api-key-header",
+        metavar="H",
+        help="header it goes into (default Authorization: Bearer ...)",
+    )
+    remote.add_argument(
+        "--ca",
+        dest="certificate_authority",
+        metavar="FILE",
+        help="certificate authority to trust (PEM)",
     )
 
 
@@ -77,8 +115,12 @@ def model_from(options: argparse.Namespace) -> Box:
 
 def add_images(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("the images")
-    group.add_argument("--images", required=True, metavar="DIR", help="a folder of images, an .npy or an .npz file")
-    group.add_argument("--size", type=size, metavar="S", help="resize every image to this, e.g. 224 or 320x224")
+    group.add_argument(
+        "--images", required=True, metavar="DIR", help="a folder of images, an .npy or an .npz file"
+    )
+    group.add_argument(
+        "--size", type=size, metavar="S", help="resize every image to this, e.g. 224 or 320x224"
+    )
 
 
 def images_from(options: argparse.Namespace) -> Images:

@@ -29,17 +29,34 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="a run directory, finished or not; or one bench store")
-    parser.add_argument("--images", metavar="DIR", help="the images of the run, to show those that changed most")
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="a run directory, finished or not; or one bench store",
+    )
+    parser.add_argument(
+        "--images", metavar="DIR", help="the images of the run, to show those that changed most"
+    )
     parser.add_argument(
         "--labels",
         metavar="FILE",
         help="true classes, of all images or some: .csv (file,label), .txt, .npy, .npz, class folders or a data set",
     )
-    parser.add_argument("--classes", metavar="FILE", help="names of the model's classes, one a line, in its order")
-    parser.add_argument("--price", type=price, metavar="P", help="money a thousand queries, to print costs")
-    parser.add_argument("--out", metavar="FILE", help="the page (default RUN/report.html; of several, compared.html)")
-    parser.add_argument("--json", action="store_true", help="print what the page says as JSON, nothing else")
+    parser.add_argument(
+        "--classes", metavar="FILE", help="names of the model's classes, one a line, in its order"
+    )
+    parser.add_argument(
+        "--price", type=price, metavar="P", help="money a thousand queries, to print costs"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="the page (default RUN/report.html; of several, compared.html)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print what the page says as JSON, nothing else"
+    )
     parser.set_defaults(run=run)
 
 

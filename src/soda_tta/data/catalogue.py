@@ -24,7 +24,13 @@ CIFAR_HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
 KNOWN = {
     "cifar10": Known(
         "CIFAR-10",
-        ("cifar10-{split}.npz", "cifar-10-batches-bin", "cifar-10-batches-py", "cifar10", "CIFAR-10"),
+        (
+            "cifar10-{split}.npz",
+            "cifar-10-batches-bin",
+            "cifar-10-batches-py",
+            "cifar10",
+            "CIFAR-10",
+        ),
         "soda-tta data get cifar10",
     ),
     "cifar100": Known(
@@ -32,12 +38,22 @@ KNOWN = {
         ("cifar100-{split}.npz", "cifar-100-binary", "cifar-100-python", "cifar100", "CIFAR-100"),
         "soda-tta data get cifar100",
     ),
-    "cifar10-c": Known("CIFAR-10-C", ("CIFAR-10-C", "cifar10-c"), "https://zenodo.org/records/2535967"),
-    "cifar100-c": Known("CIFAR-100-C", ("CIFAR-100-C", "cifar100-c"), "https://zenodo.org/records/3555552"),
-    "imagenet": Known("ImageNet-1k", ("imagenet", "ImageNet", "ILSVRC2012"), "https://image-net.org"),
-    "imagenet-c": Known("ImageNet-C", ("ImageNet-C", "imagenet-c"), "https://zenodo.org/records/2235448"),
+    "cifar10-c": Known(
+        "CIFAR-10-C", ("CIFAR-10-C", "cifar10-c"), "https://zenodo.org/records/2535967"
+    ),
+    "cifar100-c": Known(
+        "CIFAR-100-C", ("CIFAR-100-C", "cifar100-c"), "https://zenodo.org/records/3555552"
+    ),
+    "imagenet": Known(
+        "ImageNet-1k", ("imagenet", "ImageNet", "ILSVRC2012"), "https://image-net.org"
+    ),
+    "imagenet-c": Known(
+        "ImageNet-C", ("ImageNet-C", "imagenet-c"), "https://zenodo.org/records/2235448"
+    ),
     "imagenet-1000": Known(
-        "1,000 ImageNet-like photographs of the NIPS 2017 contest", ("imagenet-1000",), "its public home"
+        "1,000 ImageNet-like photographs of the NIPS 2017 contest",
+        ("imagenet-1000",),
+        "its public home",
     ),
     "pacs": Known("PACS, four domains", ("pacs", "PACS"), "its public home"),
     "office-home": Known(

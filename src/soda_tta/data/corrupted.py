@@ -10,24 +10,33 @@ import numpy as np
 from soda_tta.data.corruptions import corrupt
 from soda_tta.data.dataset import Dataset, Remembered
 from soda_tta.data.images import Images, open_images
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.types import Array
 
 
 class CorruptedImages(Remembered):
     """Images corrupted when they are first asked for. Image i depends on the seed and on i alone, not on the batch."""
 
     def __init__(
-        self, images: Images, corruption: str, severity: int, seed: int, constants: str | None, frost: Path | None
+        self,
+        images: Images,
+        corruption: str,
+        severity: int,
+        seed: int,
+        constants: str | None,
+        frost: Path | None,
     ) -> None:
         height, width = images.size
         super().__init__(len(images), (height, width))
         self.images, self.corruption, self.severity, self.seed = images, corruption, severity, seed
         self.constants, self.frost = constants, frost
-        self._corrupt(np.empty((0, height, width, 3), np.uint8), 0)  # complains now of what cannot be done
+        self._corrupt(
+            np.empty((0, height, width, 3), np.uint8), 0
+        )  # complains now of what cannot be done
 
     def _corrupt(self, pixels: Array, start: int) -> Array:
-        return corrupt(pixels, self.corruption, self.severity, self.seed, self.constants, self.frost, start)
+        return corrupt(
+            pixels, self.corruption, self.severity, self.seed, self.constants, self.frost, start
+        )
 
     def make(self, positions: Array) -> Array:
         clean = np.rint(self.images[positions].transpose(0, 2, 3, 1) * 255).astype(np.uint8)

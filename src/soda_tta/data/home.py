@@ -16,7 +16,9 @@ def data_home() -> Path:
     named = os.environ.get(VARIABLE)
     home = Path(named) if named else BESIDE
     if not home.is_dir():
-        raise SodaError(f"{home} is no folder; set {VARIABLE} to the folder that holds the data and models.")
+        raise SodaError(
+            f"{home} is no folder; set {VARIABLE} to the folder that holds the data and models."
+        )
     return home
 
 
@@ -25,7 +27,9 @@ def data_file(name: str) -> Path:
     path = data_home() / name
     if not path.exists():
         where = "docs/data.md says where it comes from"
-        raise SodaError(f"{path} does not exist; set {VARIABLE} to a folder that holds it ({where}).")
+        raise SodaError(
+            f"{path} does not exist; set {VARIABLE} to a folder that holds it ({where})."
+        )
     return path
 
 

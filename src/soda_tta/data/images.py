@@ -14,10 +14,14 @@ from PIL import Image
 
 from soda_tta.data.files import SUFFIXES, as_rgb, find_image_files, read_image
 from soda_tta.errors import ImageError
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
-KEPT_BYTES = 2**30  # decoded images are kept in memory up to this; beyond, files are decoded each time
-AT_ONCE_FLOATS = 2**22  # a piece of a set that is walked through: 16 MB, 1,365 images of 32 px, 27 of 224 px
+KEPT_BYTES = (
+    2**30
+)  # decoded images are kept in memory up to this; beyond, files are decoded each time
+AT_ONCE_FLOATS = (
+    2**22
+)  # a piece of a set that is walked through: 16 MB, 1,365 images of 32 px, 27 of 224 px
 
 
 class Images(ABC):
@@ -40,7 +44,9 @@ class Images(ABC):
             return self.take(indices)
         # an index of several axes would be taken for one of images, and quietly show others
         if isinstance(indices, tuple) or np.ndim(np.asarray(indices, object)) != 1:
-            raise ImageError("images are taken by a slice or a list of places; images[:] is an array of all of them.")
+            raise ImageError(
+                "images are taken by a slice or a list of places; images[:] is an array of all of them."
+            )
         places = np.asarray(indices)
         return self.take(places if places.size else places.astype(int))
 
@@ -79,14 +85,20 @@ class ArrayImages(Images):
                 )
             array = array[:, None]
         if array.ndim != 4:
-            raise ImageError(f"{where} has shape {array.shape}; a set of images has four dimensions.")
+            raise ImageError(
+                f"{where} has shape {array.shape}; a set of images has four dimensions."
+            )
         if not array.size:
             raise ImageError(f"{where} has shape {array.shape}; it holds no image.")
         self.last = array.shape[1] not in (1, 3)
         if self.last and array.shape[3] not in (1, 3):
-            raise ImageError(f"{where} has shape {array.shape}; one of its axes must hold 3 channels (or 1, grey).")
+            raise ImageError(
+                f"{where} has shape {array.shape}; one of its axes must hold 3 channels (or 1, grey)."
+            )
         self.array, self.where = array, where
-        self.size = (array.shape[1], array.shape[2]) if self.last else (array.shape[2], array.shape[3])
+        self.size = (
+            (array.shape[1], array.shape[2]) if self.last else (array.shape[2], array.shape[3])
+        )
 
     def __len__(self) -> int:
         return len(self.array)
@@ -104,13 +116,17 @@ class ArrayImages(Images):
             )
         if images.shape[1] == 1:
             images = np.repeat(images, 3, axis=1)
-        return np.array(images, np.float32, order="C")  # a copy: never the caller's memory, never a negative stride
+        return np.array(
+            images, np.float32, order="C"
+        )  # a copy: never the caller's memory, never a negative stride
 
 
 class FileImages(Images):
     """Image files, decoded when asked for; small sets are decoded once and kept."""
 
-    def __init__(self, paths: Sequence[Path], size: tuple[int, int] | None = None, root: Path | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], size: tuple[int, int] | None = None, root: Path | None = None
+    ) -> None:
         if not paths:
             raise ImageError("the list of files is empty.")
         self.paths, self.root = list(paths), root
@@ -128,7 +144,9 @@ class FileImages(Images):
         else:
             chosen = np.arange(len(self))[indices]
             pixels = (
-                np.stack([self._read(self.paths[i]) for i in chosen]) if len(chosen) else np.zeros((0, *self.size, 3))
+                np.stack([self._read(self.paths[i]) for i in chosen])
+                if len(chosen)
+                else np.zeros((0, *self.size, 3))
             )
         return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) / np.float32(255)
 
@@ -176,7 +194,9 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     wanted = None if size is None else check_size(size)
     images = _open(source, wanted)
     if wanted is not None and tuple(images.size) != wanted:
-        raise ImageError(f"the images are {shape_text(images.size)}; --size resizes files only: resize these yourself.")
+        raise ImageError(
+            f"the images are {shape_text(images.size)}; --size resizes files only: resize these yourself."
+        )
     return images
 
 
@@ -187,11 +207,17 @@ def _open(source: Any, wanted: tuple[int, int] | None) -> Images:
         return _from_path(Path(source), wanted)
     if hasattr(source, "__array__") and not isinstance(source, list | tuple):
         return ArrayImages(np.asanyarray(source))
-    if isinstance(source, list | tuple) and source and all(isinstance(item, str | Path) for item in source):
+    if (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(item, str | Path) for item in source)
+    ):
         return FileImages([Path(item) for item in source], wanted)
     indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not (indexed or isinstance(source, Iterable)):
-        raise ImageError(f"{type(source).__name__} is no set of images; give an array, a folder, files or a data set.")
+        raise ImageError(
+            f"{type(source).__name__} is no set of images; give an array, a folder, files or a data set."
+        )
     return DatasetImages(source) if indexed else _spooled(source)
 
 
@@ -199,7 +225,9 @@ def _from_path(path: Path, size: tuple[int, int] | None) -> Images:
     if path.is_dir():
         return FileImages(find_image_files(path), size, root=path)
     if not path.exists():
-        raise ImageError(f"{path} does not exist; give a folder of images, an .npy or an .npz file.")
+        raise ImageError(
+            f"{path} does not exist; give a folder of images, an .npy or an .npz file."
+        )
     if path.suffix in (".npy", ".npz"):
         return ArrayImages(_load_array(path), str(path))
     if path.suffix.lower() in SUFFIXES:
@@ -227,7 +255,9 @@ def _spooled(source: Iterable[Any]) -> Images:
     file = tempfile.TemporaryFile(prefix="soda-tta-")  # noqa: SIM115 - kept open by the map
     count, size = 0, None
     for item in source:
-        images = item[0] if isinstance(item, tuple | list) else item  # without the labels, of a batch or of an image
+        images = (
+            item[0] if isinstance(item, tuple | list) else item
+        )  # without the labels, of a batch or of an image
         for image in images if getattr(images, "ndim", 3) == 4 else [images]:
             pixels = one_image(image, count, size)
             size = pixels.shape[1:]
@@ -249,7 +279,9 @@ def one_image(item: Any, index: int, size: tuple[int, ...] | None = None) -> Arr
         pixels = pixels[None]
     chw: Array = ArrayImages(pixels[None], f"image {index}")[slice(0, 1)][0]
     if size is not None and chw.shape[1:] != size:
-        raise ImageError(f"image {index} is {shape_text(chw.shape[1:])}, the first is {shape_text(size)}; resize them.")
+        raise ImageError(
+            f"image {index} is {shape_text(chw.shape[1:])}, the first is {shape_text(size)}; resize them."
+        )
     return chw
 
 

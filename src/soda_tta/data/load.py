@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from soda_tta.data import cifar, imagenet, trees
 from soda_tta.data.catalogue import KNOWN, locate, spelled
 from soda_tta.data.corrupted import Corrupted
 from soda_tta.data.dataset import Dataset
+from soda_tta.data.formats import cifar, imagenet, trees
 from soda_tta.data.images import ArrayImages, check_size
 from soda_tta.errors import ImageError
 
@@ -77,7 +77,11 @@ def load_dataset(
     dataset = open_layout(path, layout, wanted)
     if wanted.size is not None and tuple(dataset.size) != wanted.size:
         raise ImageError(f"{path}: size= resizes files only; resize these arrays yourself.")
-    if corruption is None or layout in STORED or (layout == "npy" and cifar.is_corruption_file(path)):
+    if (
+        corruption is None
+        or layout in STORED
+        or (layout == "npy" and cifar.is_corruption_file(path))
+    ):
         return dataset
     return Corrupted(dataset, corruption, severity, seed, constants=constants, frost=frost)
 
@@ -117,7 +121,9 @@ def recognise_folder(folder: Path) -> str:
     below = trees.subfolders(folder)
     if imagenet.corruption_folders(folder):
         return "imagenet-c"
-    if below and {path.name for path in below} <= {name for names in SPLITS.values() for name in names}:
+    if below and {path.name for path in below} <= {
+        name for names in SPLITS.values() for name in names
+    }:
         return "splits"
     if any(trees.holds_images(path) for path in below):
         return "classes"
@@ -144,15 +150,23 @@ def open_layout(path: Path, layout: str, wanted: Wanted) -> Dataset:
     if layout == "cifar-c":
         return cifar.cifar_c(path, wanted.corruption, wanted.severity, wanted.classes, title)
     if layout == "imagenet-c":
-        return imagenet.imagenet_c(path, wanted.corruption, wanted.severity, wanted.size, wanted.classes, title)
+        return imagenet.imagenet_c(
+            path, wanted.corruption, wanted.severity, wanted.size, wanted.classes, title
+        )
     if layout == "splits":
         folder = split_folder(path, wanted.split)
         read = imagenet.tree_reader(folder, wanted.size)
-        return trees.class_folders(folder, read, wanted.classes, f"{title or path.name} {wanted.split}")
+        return trees.class_folders(
+            folder, read, wanted.classes, f"{title or path.name} {wanted.split}"
+        )
     if layout == "domains":
-        return trees.domain_folders(path, wanted.domain, trees.reader(wanted.size), wanted.classes, title)
+        return trees.domain_folders(
+            path, wanted.domain, trees.reader(wanted.size), wanted.classes, title
+        )
     if layout == "classes":
-        return trees.class_folders(path, imagenet.tree_reader(path, wanted.size), wanted.classes, title)
+        return trees.class_folders(
+            path, imagenet.tree_reader(path, wanted.size), wanted.classes, title
+        )
     return trees.plain_folder(path, wanted.size)
 
 

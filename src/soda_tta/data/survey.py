@@ -26,12 +26,19 @@ class Found:
         return f"{what}{self.problem or LAYOUTS[self.layout]}"
 
     def facts(self) -> dict[str, str | int | None]:
-        return {"name": self.name, "layout": self.layout, "bytes": self.size, "problem": self.problem}
+        return {
+            "name": self.name,
+            "layout": self.layout,
+            "bytes": self.size,
+            "problem": self.problem,
+        }
 
 
 def survey() -> list[Found]:
     """Every data set right below a home; other files are passed over."""
-    return [found for home in homes() for path in sorted(home.iterdir()) if (found := look_at(path))]
+    return [
+        found for home in homes() for path in sorted(home.iterdir()) if (found := look_at(path))
+    ]
 
 
 def look_at(path: Path) -> Found | None:
@@ -41,7 +48,9 @@ def look_at(path: Path) -> Found | None:
         return None
     try:
         layout = recognise(path)
-        if layout == "folder" and not any(file.suffix.lower() in SUFFIXES for file in path.rglob("*")):
+        if layout == "folder" and not any(
+            file.suffix.lower() in SUFFIXES for file in path.rglob("*")
+        ):
             return None
         return Found(path, layout, size_of(path), known_as(path))
     except SodaError as error:
@@ -51,7 +60,9 @@ def look_at(path: Path) -> Found | None:
 def known_as(path: Path) -> str | None:
     """The name of the catalogue that leads to this path."""
     for name, known in KNOWN.items():
-        if path.name in {place.format(split=split) for place in known.places for split in ("test", "train")}:
+        if path.name in {
+            place.format(split=split) for place in known.places for split in ("test", "train")
+        }:
             return name
     return None
 

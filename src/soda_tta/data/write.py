@@ -9,19 +9,18 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from soda_tta.atomic import replacing
 from soda_tta.data.corrupted import Corrupted, CorruptedImages
 from soda_tta.data.corruptions import SEVERITIES
 from soda_tta.data.dataset import Dataset
 from soda_tta.data.files import SUFFIXES
 from soda_tta.errors import ImageError, RunError
+from soda_tta.storage.atomic import replacing
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Advance = Callable[[int], None]
 LAYOUTS = ("folder", "cifar-c", "imagenet-c")
 AT_ONCE = 64  # images held in memory
@@ -97,13 +96,17 @@ def write_cifar_c(
                     for positions, pixels in in_parts(corrupted(corruption, severity)):
                         opened.write(pixels.tobytes())
                         advance(len(positions))
-            if not beside.exists():  # before the images get their name: they are never seen without labels
+            if (
+                not beside.exists()
+            ):  # before the images get their name: they are never seen without labels
                 with replacing(beside) as waiting, waiting.open("wb") as small:
                     np.save(small, labels)
     return [*files, beside]
 
 
-def write_pictures(corrupted: Corrupted, folder: Path, names: Sequence[PurePath], advance: Advance) -> None:
+def write_pictures(
+    corrupted: Corrupted, folder: Path, names: Sequence[PurePath], advance: Advance
+) -> None:
     for positions, pixels in in_parts(corrupted):
         for position, image in zip(positions, pixels, strict=True):
             path = folder / names[position]
@@ -138,14 +141,20 @@ def published_names(dataset: Dataset) -> list[PurePath]:
     check_labelled(dataset, "imagenet-c")
     names = [PurePath(dataset.name(position)) for position in range(len(dataset))]
     stems = [name.stem if name.suffix else f"{position:05}" for position, name in enumerate(names)]
-    return distinct([folder / f"{stem}.JPEG" for folder, stem in zip(class_names(dataset), stems, strict=True)], names)
+    return distinct(
+        [folder / f"{stem}.JPEG" for folder, stem in zip(class_names(dataset), stems, strict=True)],
+        names,
+    )
 
 
 def class_names(dataset: Dataset) -> list[PurePath]:
     """The folder of each image: its class, by name or else by number; none without labels."""
     if dataset.labels is None:
         return [PurePath()] * len(dataset)
-    return [PurePath(dataset.classes[label] if dataset.classes else str(label)) for label in dataset.labels]
+    return [
+        PurePath(dataset.classes[label] if dataset.classes else str(label))
+        for label in dataset.labels
+    ]
 
 
 def distinct(targets: list[PurePath], sources: list[PurePath]) -> list[PurePath]:
@@ -153,7 +162,9 @@ def distinct(targets: list[PurePath], sources: list[PurePath]) -> list[PurePath]
     taken: dict[PurePath, PurePath] = {}
     for target, source in zip(targets, sources, strict=True):
         if target in taken:
-            raise ImageError(f"{taken[target]} and {source} would both become {target}; rename one.")
+            raise ImageError(
+                f"{taken[target]} and {source} would both become {target}; rename one."
+            )
         if target.is_absolute() or ".." in target.parts:
             raise ImageError(f"{source} lies outside of the folder; it has no place in the copy.")
         taken[target] = source
@@ -176,7 +187,9 @@ def write_labels(file: Path, names: Sequence[PurePath], dataset: Dataset) -> Non
 
 def check_labelled(dataset: Dataset, layout: str) -> Array:
     if dataset.labels is None:
-        raise ImageError(f"{dataset.title} has no labels, which the layout {layout} stores; choose --layout folder.")
+        raise ImageError(
+            f"{dataset.title} has no labels, which the layout {layout} stores; choose --layout folder."
+        )
     return dataset.labels
 
 
@@ -198,7 +211,9 @@ def whole_folder(target: Path) -> Iterator[Path]:
             target.rmdir()  # empty, as checked
         temporary.replace(target)
     except OSError as error:
-        raise RunError(f"{target} could not be written: {error.strerror or error}. Nothing is left of it.") from error
+        raise RunError(
+            f"{target} could not be written: {error.strerror or error}. Nothing is left of it."
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

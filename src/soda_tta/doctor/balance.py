@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from soda_tta.doctor.finding import Finding
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 EVEN, UNEVEN = 0.9, 0.6  # shares of the evenness that balanced labels would show
 DRAWS = 200
 
@@ -21,7 +21,12 @@ def evenness(classes: Array, of: int, seed: int = 0) -> float:
     """
     generator = np.random.default_rng(seed)
     draws = generator.multinomial(len(classes), np.full(of, 1 / of), size=DRAWS)
-    return max(0.0, float(_entropy(np.bincount(classes, minlength=of)) / max(float(_entropy(draws).mean()), 1e-12)))
+    return max(
+        0.0,
+        float(
+            _entropy(np.bincount(classes, minlength=of)) / max(float(_entropy(draws).mean()), 1e-12)
+        ),
+    )
 
 
 def _entropy(counts: Array) -> Array:
@@ -47,14 +52,14 @@ def balance(answers: Array, clean: Array | None = None) -> Finding:
         "largest_share": float(counts[order[0]] / len(chosen)),
         "two_largest_share": float(counts[order[:2]].sum() / len(chosen)),
     }
-    told = (
-        f"{numbers['classes_answered']} of {of} classes are answered, {numbers['largest_share']:.0%} of them one class"
-    )
+    told = f"{numbers['classes_answered']} of {of} classes are answered, {numbers['largest_share']:.0%} of them one class"
     if clean is not None:
         numbers["clean_evenness"] = evenness(clean.argmax(axis=1), of)
         return _against_clean(even, numbers, told)
     if even >= EVEN:
-        return Finding(name="balance", state="good", sentence=f"{told}: evenly spread.", numbers=numbers)
+        return Finding(
+            name="balance", state="good", sentence=f"{told}: evenly spread.", numbers=numbers
+        )
     return Finding(
         name="balance",
         state="caution",
@@ -77,7 +82,9 @@ def _against_clean(even: float, numbers: dict[str, Any], told: str) -> Finding:
             remedy="Choose about as many images of each class, or leave the images as they are.",
         )
     if even >= EVEN:
-        return Finding(name="balance", state="good", sentence=f"{told}: evenly spread.", numbers=numbers)
+        return Finding(
+            name="balance", state="good", sentence=f"{told}: evenly spread.", numbers=numbers
+        )
     return Finding(
         name="balance",
         state="good",

@@ -14,14 +14,21 @@ from soda_tta.data import Images, open_images
 from soda_tta.doctor.advice import accuracy, advise, cost, enough, prescribe
 from soda_tta.doctor.balance import EVEN, balance, evenness
 from soda_tta.doctor.finding import Finding, State
-from soda_tta.doctor.probabilities import SAME, completeness, digits, repeatability, saturation, sums
+from soda_tta.doctor.probabilities import (
+    SAME,
+    completeness,
+    digits,
+    repeatability,
+    saturation,
+    sums,
+)
 from soda_tta.doctor.sensitivity import sensitivity
 from soda_tta.doctor.shift import shift
 from soda_tta.doctor.trial import FEWEST, RESTORATIONS, trial
-from soda_tta.errors import BoxUnavailable, ImageError, RecipeError, SodaError
-from soda_tta.estimate import Estimate, classes_alone, estimate_accuracy
+from soda_tta.errors import BoxUnavailable, ImageError, MethodError, SodaError
+from soda_tta.judging.estimate import Estimate, classes_alone, estimate_accuracy
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
 SAMPLE = 500  # images looked at; more would not change the advice
 PIECE = 128  # images a call: a failure loses no more, and progress is seen
@@ -53,7 +60,9 @@ class Examination:
         for finding in self.findings:
             if finding.name == name:
                 return finding
-        raise KeyError(f"nothing was found on {name!r}; there is {', '.join(f.name for f in self.findings)}")
+        raise KeyError(
+            f"nothing was found on {name!r}; there is {', '.join(f.name for f in self.findings)}"
+        )
 
     def __contains__(self, name: object) -> bool:
         return any(finding.name == name for finding in self.findings)
@@ -87,12 +96,16 @@ def examine(
     if sample < 1:
         raise ImageError(f"a sample of {sample} images shows nothing; give at least 1.")
     if seed < 0:
-        raise RecipeError(f"seed {seed} is negative; give 0 or more.")
+        raise MethodError(f"seed {seed} is negative; give 0 or more.")
     if clean_accuracy is not None and (clean is None or not 0 < clean_accuracy <= 1):
-        raise RecipeError(f"a clean accuracy of {clean_accuracy:g} needs clean images (--clean) and is a share of 1.")
+        raise MethodError(
+            f"a clean accuracy of {clean_accuracy:g} needs clean images (--clean) and is a share of 1."
+        )
     began = time.perf_counter()
     reference = None if clean is None else open_images(clean)
-    visit = Visit(open_images(images), load_box(box), reference, clean_accuracy, sample, seed, progress)
+    visit = Visit(
+        open_images(images), load_box(box), reference, clean_accuracy, sample, seed, progress
+    )
     visit.go()
     prescription = prescribe(len(visit.images))
     if visit.answers is not None:
@@ -144,20 +157,30 @@ class Visit:
     def go(self) -> None:
         """Every look in turn, until one fails."""
         away = False
-        looks = (self.first_look, self.clean_look, self.look_again, self.look_aside, self.try_restorations)
+        looks = (
+            self.first_look,
+            self.clean_look,
+            self.look_again,
+            self.look_aside,
+            self.try_restorations,
+        )
         for look in looks:
             try:
                 look()
             except SodaError as error:  # of the model, or of an image that cannot be read
                 if isinstance(error, ImageError) and self.answers is None:
                     raise  # nothing was asked yet, and it is not the model's doing
-                self.failed = f"{WHAT[look.__name__]} failed after {self.ledger.total:,} queries: {error}"
+                self.failed = (
+                    f"{WHAT[look.__name__]} failed after {self.ledger.total:,} queries: {error}"
+                )
                 away = isinstance(error, BoxUnavailable)
                 break
         if self.answers is None:
             said = "The model did not answer." if away else "The model gave no usable answer."
             state: State = "caution" if away else "bad"
-            self.findings.append(Finding(name="answers", state=state, sentence=said, remedy=self.failed or ""))
+            self.findings.append(
+                Finding(name="answers", state=state, sentence=said, remedy=self.failed or "")
+            )
 
     def ask(self, images: Array, purpose: str = "probe") -> Array:
         rows = Metered(self.box, self.ledger, purpose)(images)
@@ -204,7 +227,9 @@ class Visit:
         if clean is not None and evenness(clean.argmax(axis=1), clean.shape[1]) < EVEN:
             shares = clean.mean(axis=0)  # better than to take balance for granted
         known = None if clean is None else self.clean_accuracy
-        self.estimate = estimate_accuracy(self.answers, shares=shares, clean=clean, clean_accuracy=known)
+        self.estimate = estimate_accuracy(
+            self.answers, shares=shares, clean=clean, clean_accuracy=known
+        )
         if clean is not None and len(self.answers) >= FEWEST_TO_COMPARE:
             usual = known or estimate_accuracy(clean, shares=shares).accuracy
             now = self.estimate.accuracy
@@ -229,7 +254,9 @@ class Visit:
             noise = self.noise if self.noise > SAME else 0.0
             assert self.answers is not None
             looks = len(np.unique(self.answers.argmax(axis=1))) > 1 and classes_alone(self.answers)
-            self.findings += sensitivity(shown, self.ask, self.box.quantum, noise, self.seed, only_classes=looks)
+            self.findings += sensitivity(
+                shown, self.ask, self.box.quantum, noise, self.seed, only_classes=looks
+            )
 
     def try_restorations(self) -> None:
         few = min(TRIED, len(self.chosen), (self.ledger.left or 0) // len(RESTORATIONS))
@@ -237,7 +264,9 @@ class Visit:
             assert self.answers is not None
             places = np.sort(np.random.default_rng(self.seed).permutation(len(self.chosen))[:few])
             chosen, at_once = self.chosen[places], self.images.at_once
-            pieces = (self.images[chosen[start : start + at_once]] for start in range(0, few, at_once))
+            pieces = (
+                self.images[chosen[start : start + at_once]] for start in range(0, few, at_once)
+            )
             self.findings.append(trial(pieces, self.answers[places], self.ask, self.seed))
 
     def few(self, looks: int) -> int:

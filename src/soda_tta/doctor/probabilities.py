@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from soda_tta.doctor.finding import Finding
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
-GRIDS = (10, 100, 255, 256, 1000, 10_000)  # steps in one; finer ones a float32 cannot tell from no rounding
+GRIDS = (
+    10,
+    100,
+    255,
+    256,
+    1000,
+    10_000,
+)  # steps in one; finer ones a float32 cannot tell from no rounding
 SUM_TOLERANCE = 1e-4  # float16 rows of a thousand classes stay inside
 SATURATED = 1e-6  # this near to one, a float32 answer has no slope left to follow
 NEXT_TO = 1e-5  # zero and one are on every grid, and so is what a sure model puts next to them
@@ -46,7 +51,11 @@ def steps_in_one(answers: Array) -> int | None:
 def digits(answers: Array) -> Finding:
     """Rounding hides what a small change of an image does."""
     if ((answers == 0) | (answers == 1)).all():
-        return Finding(name="digits", state="good", sentence="Answers are classes; there are no digits to round.")
+        return Finding(
+            name="digits",
+            state="good",
+            sentence="Answers are classes; there are no digits to round.",
+        )
     steps = steps_in_one(answers)
     numbers = {"steps": steps}
     if steps is None:
@@ -58,8 +67,15 @@ def digits(answers: Array) -> Finding:
                 numbers={**numbers, "half": True},
                 remedy="Finite differences (soda) want full precision, or a larger mu.",
             )
-        return Finding(name="digits", state="good", sentence="Answers are not visibly rounded.", numbers=numbers)
-    told = f"{len(str(steps)) - 1} digits" if str(steps).strip("0") == "1" else f"steps of 1/{steps}"
+        return Finding(
+            name="digits",
+            state="good",
+            sentence="Answers are not visibly rounded.",
+            numbers=numbers,
+        )
+    told = (
+        f"{len(str(steps)) - 1} digits" if str(steps).strip("0") == "1" else f"steps of 1/{steps}"
+    )
     told = "1 digit" if steps == 10 else told
     if steps >= 100:
         return Finding(
@@ -93,7 +109,9 @@ def completeness(answers: Array) -> Finding:
             numbers=numbers,
             remedy="Check its normalisation and its output (--mean, --std, --pixel-range, --output).",
         )
-    hard = bool((answers.max(axis=1) >= 1 - SATURATED).all()) and bool((answers.min(axis=1) == 0).all())
+    hard = bool((answers.max(axis=1) >= 1 - SATURATED).all()) and bool(
+        (answers.min(axis=1) == 0).all()
+    )
     if most == 1 and classes > 2 and (hard or (kept == 1).all()):
         return Finding(
             name="completeness",
@@ -103,7 +121,9 @@ def completeness(answers: Array) -> Finding:
             numbers=numbers,
             remedy="Ask the model for the probabilities of all classes; until then search by candidates (soda-e).",
         )
-    if classes - most >= 2 and np.mean(kept == most) >= 0.9:  # rounding alone would leave a varying number
+    if (
+        classes - most >= 2 and np.mean(kept == most) >= 0.9
+    ):  # rounding alone would leave a varying number
         return Finding(
             name="completeness",
             state="caution",
@@ -111,7 +131,12 @@ def completeness(answers: Array) -> Finding:
             numbers=numbers,
             remedy="Ask the model for all classes: what the others gain or lose is part of the objective.",
         )
-    return Finding(name="completeness", state="good", sentence=f"All {classes} classes are answered.", numbers=numbers)
+    return Finding(
+        name="completeness",
+        state="good",
+        sentence=f"All {classes} classes are answered.",
+        numbers=numbers,
+    )
 
 
 def saturation(answers: Array) -> Finding:
@@ -153,7 +178,9 @@ def repeatability(first: Array, again: Array, once_more: Array | None) -> Findin
             numbers=numbers,
         )
     told = f"up to {difference:.2g} apart, another class for {changed:.0%}"
-    if once_more is not None and float(np.abs(again - once_more).max()) <= min(SAME, difference / 10):
+    if once_more is not None and float(np.abs(again - once_more).max()) <= min(
+        SAME, difference / 10
+    ):
         return Finding(
             name="repeatability",
             state="bad" if changed > 0.05 else "caution",

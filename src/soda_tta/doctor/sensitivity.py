@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.probabilities import SAME
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 STEP = 1 / 255
 COARSER = (4, 16)  # steps to try when one is not seen
 
@@ -47,7 +46,12 @@ def sensitivity(
     found = _effect(here, away, floor)
     if found.numbers["largest_difference"] <= floor:
         seen = next(
-            (size for size in COARSER if np.abs(ask(pixels(whole + 0.3 + size * step)) - here).max() > floor), None
+            (
+                size
+                for size in COARSER
+                if np.abs(ask(pixels(whole + 0.3 + size * step)) - here).max() > floor
+            ),
+            None,
         )
         return [_still(found) if seen is None and only_classes else _blind(found, seen)]
     within = float(np.abs(here - inside).max())
@@ -60,7 +64,9 @@ def pixels(values: Array) -> Array:
 
 
 def _effect(here: Array, away: Array, floor: float) -> Finding:
-    moved = np.abs(away - here).sum(axis=1) / 2  # total variation: how much probability went elsewhere
+    moved = (
+        np.abs(away - here).sum(axis=1) / 2
+    )  # total variation: how much probability went elsewhere
     changed = float(np.mean(here.argmax(axis=1) != away.argmax(axis=1)))
     numbers = {
         "images": len(here),
@@ -69,7 +75,9 @@ def _effect(here: Array, away: Array, floor: float) -> Finding:
         "answers_changed": changed,
         "noise": floor,
     }
-    told = f"One 8-bit step of random sign in every pixel moves {moved.mean():.2g} of the probability"
+    told = (
+        f"One 8-bit step of random sign in every pixel moves {moved.mean():.2g} of the probability"
+    )
     if changed > 0.1:
         return Finding(
             name="sensitivity",
@@ -119,9 +127,7 @@ def _still(found: Finding) -> Finding:
 
 def _rounding(within: float, floor: float, declared: float | None) -> Finding:
     numbers = {"inside_one_step": within, "declared": declared, "noise": floor}
-    remedy = (
-        "Finite differences (soda) need a larger mu, so that a probe moves pixels by whole steps; soda-e does anyway."
-    )
+    remedy = "Finite differences (soda) need a larger mu, so that a probe moves pixels by whole steps; soda-e does anyway."
     if declared:
         return Finding(
             name="rounding",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from soda_tta.doctor.finding import Finding
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 LEVEL = 0.01  # one clean set in a hundred is called shifted
 PERMUTATIONS = 999  # the smallest p-value is then 0.001
-BEST, CLASSES = 5, 30  # how many of the highest probabilities, and of the most answered classes, are compared
+BEST, CLASSES = (
+    5,
+    30,
+)  # how many of the highest probabilities, and of the most answered classes, are compared
 NOTABLE = 0.03  # a fall of accuracy smaller than the estimate's own error is none
 
 
@@ -24,7 +26,9 @@ class TwoSample:
     p_value: float
 
 
-def two_sample_test(first: Array, second: Array, *, permutations: int = PERMUTATIONS, seed: int = 0) -> TwoSample:
+def two_sample_test(
+    first: Array, second: Array, *, permutations: int = PERMUTATIONS, seed: int = 0
+) -> TwoSample:
     """The largest Kolmogorov-Smirnov distance over several views of the answers, judged by shuffling the two sets.
 
     All views are shuffled together, so that no correction for their number is needed. If both sets come from one
@@ -35,15 +39,23 @@ def two_sample_test(first: Array, second: Array, *, permutations: int = PERMUTAT
     (True, 0.001)
     """
     views = _views(np.concatenate([first, second]).astype(np.float64))
-    weights = np.concatenate([np.full(len(first), 1 / len(first)), np.full(len(second), -1 / len(second))])
+    weights = np.concatenate(
+        [np.full(len(first), 1 / len(first)), np.full(len(second), -1 / len(second))]
+    )
     generator = np.random.default_rng(seed)
-    columns = np.stack([weights, *(generator.permutation(weights) for _ in range(permutations))], axis=1)
+    columns = np.stack(
+        [weights, *(generator.permutation(weights) for _ in range(permutations))], axis=1
+    )
     largest = np.zeros(permutations + 1)
     for view in views.T:
         order = np.argsort(view, kind="stable")
-        ends = np.append(np.diff(view[order]) > 0, True)  # between equal values there is nothing to compare
+        ends = np.append(
+            np.diff(view[order]) > 0, True
+        )  # between equal values there is nothing to compare
         largest = np.maximum(largest, np.abs(np.cumsum(columns[order], axis=0)[ends]).max(axis=0))
-    reached = np.sum(largest[1:] >= largest[0] - 1e-9)  # a tie counts for chance, so that the level holds
+    reached = np.sum(
+        largest[1:] >= largest[0] - 1e-9
+    )  # a tie counts for chance, so that the level holds
     return TwoSample(float(largest[0]), float((1 + reached) / (1 + permutations)))
 
 
@@ -93,4 +105,9 @@ def shift(answers: Array, clean: Array, *, now: float, usual: float, seed: int =
             remedy="Look whether the classes are other ones than in the clean folder; that is nothing an image "
             "adaptor can undo.",
         )
-    return Finding(name="shift", state="good", sentence=f"The images are shifted ({fall}): {told}.", numbers=numbers)
+    return Finding(
+        name="shift",
+        state="good",
+        sentence=f"The images are shifted ({fall}): {told}.",
+        numbers=numbers,
+    )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from soda_tta.doctor.finding import Finding
-from soda_tta.objectives import mutual_information
+from soda_tta.objectives.equations import mutual_information
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 FEWEST = 24  # images a restoration; below, mutual information says nothing
 RESAMPLES = 400
 LEVEL = 0.05  # over all restorations together
@@ -67,7 +66,9 @@ def gains(before: Array, after: dict[str, Array], seed: int = 0) -> dict[str, tu
     return found
 
 
-def trial(pieces: Iterable[Array], before: Array, ask: Callable[[Array], Array], seed: int = 0) -> Finding:
+def trial(
+    pieces: Iterable[Array], before: Array, ask: Callable[[Array], Array], seed: int = 0
+) -> Finding:
     """One query an image for each restoration; `before` are the answers to the images of all pieces as they are."""
     rows: dict[str, list[Array]] = {name: [] for name in RESTORATIONS}
     for images in pieces:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.atomic import write_text
 from soda_tta.errors import SodaError
+from soda_tta.storage.atomic import write_text
 
 if TYPE_CHECKING:
-    from soda_tta.run import Run
+    from soda_tta.engine.run import Run
 
 __all__ = ["Report", "write_report"]
 

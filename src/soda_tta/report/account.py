@@ -12,14 +12,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from soda_tta.adaptors import Adaptor
+from soda_tta.engine.events import Step
+from soda_tta.engine.run import Run, read_card
 from soda_tta.errors import RunError
-from soda_tta.events import Step
-from soda_tta.journal import step_from_json
-from soda_tta.run import Run, read_card
-from soda_tta.run_folder import WORKING
-from soda_tta.verdict import Verdict
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.judging.verdict import Verdict
+from soda_tta.storage.journal import step_from_json
+from soda_tta.storage.run_folder import WORKING
+from soda_tta.types import Array
 
 
 @dataclass
@@ -29,7 +28,9 @@ class Account:
     title: str
     card: dict[str, Any]
     folder: Path | None = None
-    before: Array | None = None  # of the first images only, if the run was killed during its first look
+    before: Array | None = (
+        None  # of the first images only, if the run was killed during its first look
+    )
     after: Array | None = None
     adaptor: Adaptor | None = None
     queries: dict[str, int] = field(default_factory=dict)
@@ -49,7 +50,10 @@ class Account:
     @property
     def count(self) -> int:
         """How many images the run is about."""
-        return int(self.card.get("images", {}).get("count") or (0 if self.before is None else len(self.before)))
+        return int(
+            self.card.get("images", {}).get("count")
+            or (0 if self.before is None else len(self.before))
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -107,10 +111,14 @@ def read_account(folder: Path) -> Account:
     except RunError as error:
         account.missing.append(f"The adaptor: {error}")
     try:
-        with (folder / "predictions.csv").open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+        with (folder / "predictions.csv").open(
+            newline="", encoding="utf-8", errors="surrogateescape"
+        ) as file:
             account.names = [row["image"] for row in csv.DictReader(file)]
     except (OSError, KeyError) as error:
-        account.missing.append(f"The names of the images: predictions.csv cannot be read ({_why(error)}).")
+        account.missing.append(
+            f"The names of the images: predictions.csv cannot be read ({_why(error)})."
+        )
     return account
 
 
@@ -142,8 +150,12 @@ def _read_unfinished(account: Account, working: Path) -> None:
     if account.before is None:
         account.missing.append("No answer is kept yet, so there is nothing to show but the card.")
     elif len(account.before) < account.count:
-        account.missing.append(f"The first look has reached {len(account.before):,} of {account.count:,} images.")
-    account.history = max((_steps(account, path) for path in working.glob("*/history.jsonl")), key=len, default=[])
+        account.missing.append(
+            f"The first look has reached {len(account.before):,} of {account.count:,} images."
+        )
+    account.history = max(
+        (_steps(account, path) for path in working.glob("*/history.jsonl")), key=len, default=[]
+    )
     try:
         lines = (working / "ledger.txt").read_text().splitlines()
         for purpose, queries in (line.split() for line in lines):
@@ -171,10 +183,16 @@ def _steps(account: Account, path: Path) -> list[Step]:
         try:
             steps.append(step_from_json(line))
         except (ValueError, TypeError, KeyError):
-            account.missing.append(f"The history: line {len(steps) + 1} of {path.name} is damaged; it ends before.")
+            account.missing.append(
+                f"The history: line {len(steps) + 1} of {path.name} is damaged; it ends before."
+            )
             break
     return steps
 
 
 def _why(error: Exception) -> str:
-    return error.strerror or type(error).__name__ if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+    return (
+        error.strerror or type(error).__name__
+        if isinstance(error, OSError)
+        else f"{type(error).__name__}: {error}"
+    )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from soda_tta.certificate import paired_interval
-from soda_tta.objectives import entropy
+from soda_tta.judging.certificate import paired_interval
+from soda_tta.objectives.equations import entropy
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 PIECE = 2**21  # probabilities looked at together: 16 MB as float64
 BINS = 15  # of confidence, for the expected calibration error
 SURE = 1.96  # standard deviations on either side of a 95 % interval
@@ -71,7 +70,11 @@ def share_right(right: Array) -> Share:
     """The accuracy, with Wilson's interval: it stays inside [0, 1] and is honest for three images."""
     count, value = len(right), float(right.mean())
     centre = (value + SURE**2 / (2 * count)) / (1 + SURE**2 / count)
-    half = SURE / (1 + SURE**2 / count) * np.sqrt(value * (1 - value) / count + SURE**2 / (4 * count**2))
+    half = (
+        SURE
+        / (1 + SURE**2 / count)
+        * np.sqrt(value * (1 - value) / count + SURE**2 / (4 * count**2))
+    )
     return Share(value, max(0.0, float(centre - half)), min(1.0, float(centre + half)))
 
 
@@ -116,12 +119,16 @@ class Mistake:
     after: int
 
 
-def mistakes(labels: Array, before: Array, after: Array, width: int, most: int = 10) -> list[Mistake]:
+def mistakes(
+    labels: Array, before: Array, after: Array, width: int, most: int = 10
+) -> list[Mistake]:
     """The mistakes that are made most often, before and after together; needs no matrix of all classes."""
     found: dict[tuple[int, int], list[int]] = {}
     for moment, given in enumerate((before, after)):
         wrong = given != labels
-        pairs, counts = np.unique(labels[wrong] * np.int64(width) + given[wrong], return_counts=True)
+        pairs, counts = np.unique(
+            labels[wrong] * np.int64(width) + given[wrong], return_counts=True
+        )
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             found.setdefault(divmod(pair, width), [0, 0])[moment] = count
     ordered = sorted(found.items(), key=lambda item: -sum(item[1]))[:most]
@@ -142,12 +149,19 @@ class ClassChange:
         return self.after - self.before
 
 
-def class_changes(labels: Array, right_before: Array, right_after: Array, width: int) -> list[ClassChange]:
+def class_changes(
+    labels: Array, right_before: Array, right_after: Array, width: int
+) -> list[ClassChange]:
     """Every class that has a labelled image, the one that gained most first."""
     images = np.bincount(labels, minlength=width)
-    before, after = np.bincount(labels, right_before, width), np.bincount(labels, right_after, width)
+    before, after = (
+        np.bincount(labels, right_before, width),
+        np.bincount(labels, right_after, width),
+    )
     changes = [
-        ClassChange(int(c), int(images[c]), float(before[c] / images[c]), float(after[c] / images[c]))
+        ClassChange(
+            int(c), int(images[c]), float(before[c] / images[c]), float(after[c] / images[c])
+        )
         for c in np.flatnonzero(images)
     ]
     return sorted(changes, key=lambda change: -change.gain)

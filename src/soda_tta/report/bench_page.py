@@ -30,7 +30,9 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
         title=folder.resolve().name,
         count=len(store),
         rows=rows,
-        best=[None if what_varies(store) else best_of(row) for row in rows[1:-1]],  # else it is no contest
+        best=[
+            None if what_varies(store) else best_of(row) for row in rows[1:-1]
+        ],  # else it is no contest
         gains=gains,
         curves=_curves(entries),
         protocol=table.told(),
@@ -38,7 +40,12 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
         queries=sum(sum(result["queries"].values()) for _, result in store),
         unfinished=_unfinished(folder),
     )
-    return html, {"title": folder.resolve().name, "cells": len(store), "table": rows, "gains": gains}
+    return html, {
+        "title": folder.resolve().name,
+        "cells": len(store),
+        "table": rows,
+        "gains": gains,
+    }
 
 
 def best_of(row: list[str]) -> int | None:
@@ -50,7 +57,9 @@ def best_of(row: list[str]) -> int | None:
 def _gains(entries: list[Entry]) -> list[dict[str, Any]]:
     """For each column of the table, over all its cells: the mean accuracy before and after, and how often it harms."""
     cells: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    corrupted = [entry for entry in entries if entry[1].corruption != CLEAN]  # as in the table's mean
+    corrupted = [
+        entry for entry in entries if entry[1].corruption != CLEAN
+    ]  # as in the table's mean
     for name, _, result in corrupted or entries:
         cells[name].append(result)
     rows = [
@@ -66,7 +75,7 @@ def _gains(entries: list[Entry]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -float(row["gain"]))
 
 
-MEANS = ("before", "after", "queries_an_image", "seconds")
+MEANS = ("before", "after", "queries_per_image", "seconds")
 
 
 def _named(store: Store) -> list[Entry]:

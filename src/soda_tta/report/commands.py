@@ -7,8 +7,8 @@ import shlex
 from typing import Any
 
 from soda_tta.adaptors import Identity
-from soda_tta.box.input import as_options, unusual
-from soda_tta.recipes import methods
+from soda_tta.box.facts import as_options, unusual
+from soda_tta.methods import all_methods
 from soda_tta.report.account import Account
 
 OUT_OPTIONS = ("--resume", "--json", "--dry-run")
@@ -30,11 +30,19 @@ def reproduce(account: Account) -> str:
 
 def from_card(card: dict[str, Any]) -> str:
     """The card knows every number; where the model and the images lie it does not: MODEL and IMAGES stand for them."""
-    words = ["soda-tta", "adapt", "--model", "MODEL", *as_options(unusual(card.get("box", {}))), "--images", "IMAGES"]
+    words = [
+        "soda-tta",
+        "adapt",
+        "--model",
+        "MODEL",
+        *as_options(unusual(card.get("box", {}))),
+        "--images",
+        "IMAGES",
+    ]
     words += ["--method", str(card.get("method"))]
-    known = methods().get(str(card.get("method")))
-    usual = {} if known is None else known.numbers()
-    for name, value in card.get("numbers", {}).items():
+    known = all_methods().get(str(card.get("method")))
+    usual = {} if known is None else known.settings
+    for name, value in card.get("settings", {}).items():
         if usual.get(name, _ABSENT) != value:
             words += ["--set", f"{name}={value}"]
     if card.get("budget") is not None:
@@ -53,7 +61,10 @@ def deploy(account: Account) -> list[tuple[str, str]]:
     model, size = option(account, "--model") or "MODEL", option(account, "--size")
     resized = f" --size {size}" if size else ""
     return [
-        ("Write it as an ONNX file that runs in front of the model anywhere", f"soda-tta export {run} adaptor.onnx"),
+        (
+            "Write it as an ONNX file that runs in front of the model anywhere",
+            f"soda-tta export {run} adaptor.onnx",
+        ),
         (
             "Answer new images with it, one query an image",
             f"soda-tta apply --adaptor {run} --model {shlex.quote(model)} --images NEW{resized} --out answers.csv",

@@ -15,10 +15,10 @@ from soda_tta.report.run_page import Figure, flattened
 from soda_tta.report.strip import MOST, make_strip
 from soda_tta.report.verdict_words import headline, points
 
-Array = np.ndarray[Any, np.dtype[Any]]
 
-
-def comparison_page(found: list[Findings], labels: list[Labels | None], images: Images | None) -> str:
+def comparison_page(
+    found: list[Findings], labels: list[Labels | None], images: Images | None
+) -> str:
     """HTML of several runs."""
     return render(
         "comparison.html",
@@ -29,7 +29,11 @@ def comparison_page(found: list[Findings], labels: list[Labels | None], images: 
         agreement=_agreement(found),
         strip=_strip(found, labels[0], images),
         curves=_curves(found),
-        adaptors=[(each.account.title, each.account.adaptor.describe()) for each in found if each.account.adaptor],
+        adaptors=[
+            (each.account.title, each.account.adaptor.describe())
+            for each in found
+            if each.account.adaptor
+        ],
         differences=_differences(found),
     )
 
@@ -58,12 +62,16 @@ def _facts(found: Findings) -> dict[str, str]:
     if measured is not None and measured.after and measured.gain and measured.calibration_after:
         gain = measured.gain
         facts["true accuracy after"] = f"{measured.after.value:.1%}"
-        facts["gain in points, 95%"] = f"{points(gain.value)} ({points(gain.low)} to {points(gain.high)})"
+        facts["gain in points, 95%"] = (
+            f"{points(gain.value)} ({points(gain.low)} to {points(gain.high)})"
+        )
         facts["calibration error after (ECE)"] = f"{measured.calibration_after.error:.1%}"
     for moment, guess in (("before", found.estimate_before), ("after", found.estimate_after)):
         if guess is not None:
             most = "at most " if guess.bound else ""
-            facts[f"estimated accuracy {moment}"] = f"{most}{guess.accuracy:.1%} ({guess.low:.0%} to {guess.high:.0%})"
+            facts[f"estimated accuracy {moment}"] = (
+                f"{most}{guess.accuracy:.1%} ({guess.low:.0%} to {guess.high:.0%})"
+            )
     if found.after is not None:
         facts["mean confidence after"] = f"{found.after.mean_confidence:.1%}"
         facts["mutual information after"] = f"{found.after.mutual_information:.3f}"
@@ -86,7 +94,9 @@ def _agreement(found: list[Findings]) -> list[list[float]]:
     return [[float((one == other).mean()) for other in given] for one in given]
 
 
-def _strip(found: list[Findings], labels: Labels | None, images: Images | None) -> list[dict[str, Any]]:
+def _strip(
+    found: list[Findings], labels: Labels | None, images: Images | None
+) -> list[dict[str, Any]]:
     """The images the runs disagree about most, as each adaptor makes them."""
     if images is None or not _same_images(found):
         return []
@@ -95,7 +105,11 @@ def _strip(found: list[Findings], labels: Labels | None, images: Images | None) 
     different = (given != given[0]).sum(axis=0)
     order = np.lexsort((-sure.min(axis=0), -different))  # most opinions first, then the surest ones
     chosen = order[different[order] > 0][:MOST]
-    adaptors = {each.account.title: each.account.adaptor for each in found if each.account.adaptor is not None}
+    adaptors = {
+        each.account.title: each.account.adaptor
+        for each in found
+        if each.account.adaptor is not None
+    }
     names, before = found[0].class_names, found[0].before
     assert before is not None
     rows = []
@@ -105,7 +119,9 @@ def _strip(found: list[Findings], labels: Labels | None, images: Images | None) 
         answers = [("as it is", names[before.classes[index]], float(before.confidence[index]))]
         for each, classes, confidence in zip(found, given[:, index], sure[:, index], strict=True):
             answers.append((each.account.title, names[classes], float(confidence)))
-        rows.append({"picture": picture, "answers": answers, "true": None if true < 0 else names[true]})
+        rows.append(
+            {"picture": picture, "answers": answers, "true": None if true < 0 else names[true]}
+        )
     return rows
 
 
@@ -131,10 +147,12 @@ def _curves(found: list[Findings]) -> list[Figure]:
 
 def _differences(found: list[Findings]) -> list[tuple[str, list[str]]]:
     """What the cards do not agree on."""
-    cards = [dict(flattened({name: each.account.card.get(name) for name in COMPARED})) for each in found]
+    cards = [
+        dict(flattened({name: each.account.card.get(name) for name in COMPARED})) for each in found
+    ]
     names = list(dict.fromkeys(name for card in cards for name in card))
     rows = [(name, [card.get(name, "") for card in cards]) for name in names]
     return [(name, values) for name, values in rows if len(set(values)) > 1]
 
 
-COMPARED = ("soda_tta", "method", "numbers", "seed", "budget", "images", "box", "versions")
+COMPARED = ("soda_tta", "method", "settings", "seed", "budget", "images", "box", "versions")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.data import Images
+from soda_tta.engine.run import Run
 from soda_tta.errors import ImageError, RunError
 from soda_tta.report.account import Account, account_of, read_account
 from soda_tta.report.commands import option
@@ -15,7 +16,6 @@ from soda_tta.report.labels import Labels, check_names, read_classes, read_label
 from soda_tta.report.run_page import run_page
 from soda_tta.report.strip import open_checked
 from soda_tta.report.verdict_words import headline
-from soda_tta.run import Run
 
 
 def page_of(
@@ -24,11 +24,17 @@ def page_of(
     """HTML, and the same as facts."""
     if not subjects:
         raise RunError("there is nothing to report on; give a run directory.")
-    stores = [s for s in subjects if not isinstance(s, Run) and (Path(s) / "results.jsonl").exists()]
+    stores = [
+        s for s in subjects if not isinstance(s, Run) and (Path(s) / "results.jsonl").exists()
+    ]
     if stores:
         if len(subjects) > 1:
-            raise RunError("a bench store has a page of its own; merge stores with 'soda-tta bench merge' first.")
-        from soda_tta.report.bench_page import bench_page  # the bench brings much along that a run does not need
+            raise RunError(
+                "a bench store has a page of its own; merge stores with 'soda-tta bench merge' first."
+            )
+        from soda_tta.report.bench_page import (
+            bench_page,
+        )  # the bench brings much along that a run does not need
 
         return bench_page(Path(stores[0]))
     accounts = [account_of(s) if isinstance(s, Run) else read_account(Path(s)) for s in subjects]
@@ -37,7 +43,9 @@ def page_of(
     found: list[Findings] = []
     given: list[Labels | None] = []
     for account in accounts:
-        known = None if labels is None or account.before is None else labels_for(account, labels, names)
+        known = (
+            None if labels is None or account.before is None else labels_for(account, labels, names)
+        )
         given.append(known)
         if names is not None and account.before is not None:
             check_names(names, account.before.shape[1])

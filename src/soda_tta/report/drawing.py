@@ -24,7 +24,14 @@ VARIABLES = {
     AFTER: "var(--after)",
     **{colour: f"var(--series-{number})" for number, colour in enumerate(SERIES)},
 }
-STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))  # told apart without colour, too
+STYLES = (
+    "-",
+    "--",
+    "-.",
+    ":",
+    (0, (5, 1, 1, 1, 1, 1)),
+    (0, (1, 2)),
+)  # told apart without colour, too
 SIZE = (4.4, 2.7)  # inches: a column of the page, and text of a readable size on a phone
 SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text: small, and in the page's own font
@@ -63,12 +70,18 @@ class Drawing:
 @contextmanager
 def drawing(title: str, size: tuple[float, float] = SIZE) -> Iterator[Drawing]:
     """Axes to draw on. The title is for those who hear the page instead of seeing it."""
-    with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": title}):  # a salt of its own: no two figures share an id
+    with matplotlib.rc_context(
+        {**SETTINGS, "svg.hashsalt": title}
+    ):  # a salt of its own: no two figures share an id
         figure = Figure(figsize=size, layout="constrained")
         under_way = Drawing(figure, figure.add_subplot())
         yield under_way
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        figure.savefig(
+            buffer,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
         under_way.svg = embedded(buffer.getvalue(), title)
 
 
@@ -77,10 +90,16 @@ def embedded(text: str, title: str) -> Markup:
     svg = text[text.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
-    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # it would reach out of the figure, to the whole page
+    svg = re.sub(
+        r"<style.*?</style>", "", svg, flags=re.DOTALL
+    )  # it would reach out of the figure, to the whole page
     svg = re.sub(r" font-family: [^;\"]*;", "", svg)
     svg = re.sub(r'\s(?:width|height)="[\d.]+pt"', "", svg, count=2)
-    svg = re.sub(r' (d|x|y|transform|points)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    svg = re.sub(
+        r' (d|x|y|transform|points)="[^"]*"',
+        lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]),
+        svg,
+    )
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, variable)
     label = f'<svg role="img" aria-label="{escape(title)}"'

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
-from soda_tta.events import Step
+from soda_tta.engine.events import Step
 from soda_tta.report.answers import Answers, Calibration
 from soda_tta.report.drawing import AFTER, BEFORE, INK, LINE, SERIES, STYLES, Drawing, drawing
 from soda_tta.report.response import Response
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 POINTS = 300  # of a curve; more are averaged, for a page is not a store of data
 CHANNELS = {"red": "#d33", "green": "#2a2", "blue": "#46f"}
 FEW = 15  # points of a curve that are marked one by one
@@ -24,10 +23,19 @@ def confidence_histogram(before: Answers, after: Answers | None) -> Markup:
     edges = np.linspace(0, 1, 21)
     with drawing("How sure the model is, before and after") as plot:
         shares, _ = np.histogram(before.confidence, edges)
-        plot.axes.stairs(shares / len(before.confidence), edges, color=BEFORE, fill=True, alpha=0.35, label="before")
+        plot.axes.stairs(
+            shares / len(before.confidence),
+            edges,
+            color=BEFORE,
+            fill=True,
+            alpha=0.35,
+            label="before",
+        )
         if after is not None:
             shares, _ = np.histogram(after.confidence, edges)
-            plot.axes.stairs(shares / len(after.confidence), edges, color=AFTER, linewidth=1.8, label="after")
+            plot.axes.stairs(
+                shares / len(after.confidence), edges, color=AFTER, linewidth=1.8, label="after"
+            )
         plot.axes.set(xlabel="confidence of the answer", ylabel="share of images", xlim=(0, 1))
         plot.axes.legend(loc="upper left")
     return plot.svg
@@ -37,12 +45,24 @@ def reliability(before: Calibration, after: Calibration | None) -> Markup:
     """Confidence against accuracy: on the diagonal, 80 % sure means right in 80 of 100."""
     with drawing("Reliability: accuracy against confidence, before and after") as plot:
         plot.axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
-        for name, found, colour, marker in (("before", before, BEFORE, "o"), ("after", after, AFTER, "s")):
+        for name, found, colour, marker in (
+            ("before", before, BEFORE, "o"),
+            ("after", after, AFTER, "s"),
+        ):
             if found is None:
                 continue
             label = f"{name}: ECE {found.error:.1%}"
-            plot.axes.plot(found.confidence, found.accuracy, color=colour, marker=marker, markersize=4, label=label)
-        plot.axes.set(xlabel="confidence of the answer", ylabel="share right", xlim=(0, 1), ylim=(0, 1))
+            plot.axes.plot(
+                found.confidence,
+                found.accuracy,
+                color=colour,
+                marker=marker,
+                markersize=4,
+                label=label,
+            )
+        plot.axes.set(
+            xlabel="confidence of the answer", ylabel="share right", xlim=(0, 1), ylim=(0, 1)
+        )
         plot.axes.legend(loc="upper left")
     return plot.svg
 
@@ -52,13 +72,17 @@ def tone_curve(response: Response) -> Markup:
     with drawing("Tone curve: what each pixel value becomes") as plot:
         plot.axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
         if response.common:
-            for (name, colour), tone, style in zip(CHANNELS.items(), response.tone, STYLES, strict=False):
+            for (name, colour), tone, style in zip(
+                CHANNELS.items(), response.tone, STYLES, strict=False
+            ):
                 plot.axes.plot(response.level, tone, color=colour, linestyle=style, label=name)
         else:
             for place, (level, tone) in enumerate(response.curves):
                 label = None if place else "one line an image, in grey"
                 plot.axes.plot(level, tone, color=AFTER, alpha=0.7, linewidth=1.2, label=label)
-        plot.axes.set(xlabel="pixel value before", ylabel="mean value after", xlim=(0, 1), ylim=(0, 1))
+        plot.axes.set(
+            xlabel="pixel value before", ylabel="mean value after", xlim=(0, 1), ylim=(0, 1)
+        )
         plot.axes.legend(loc="upper left")
     return plot.svg
 
@@ -69,7 +93,12 @@ def frequency_response(response: Response) -> Markup:
         plot.axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
         plot.axes.plot(response.frequency, response.gain, color=AFTER, marker="o", markersize=3.5)
         low, high = min(0.0, float(response.gain.min())), max(1.3, 1.1 * float(response.gain.max()))
-        plot.axes.set(xlabel="cycles a pixel: coarse to fine", ylabel="gain", xlim=(0, 0.5), ylim=(low * 1.1, high))
+        plot.axes.set(
+            xlabel="cycles a pixel: coarse to fine",
+            ylabel="gain",
+            xlim=(0, 0.5),
+            ylim=(low * 1.1, high),
+        )
     return plot.svg
 
 
@@ -81,7 +110,9 @@ def over_queries(histories: Sequence[tuple[str, int, list[Step]]], what: str, la
             x, y = thinned(queries, np.array([getattr(step, what) for step in steps]))
             colour = AFTER if len(histories) == 1 else SERIES[place % len(SERIES)]
             style = STYLES[place % len(STYLES)]
-            plot.axes.plot(x, y, color=colour, linestyle=style, marker="." if len(x) < FEW else "", label=name)
+            plot.axes.plot(
+                x, y, color=colour, linestyle=style, marker="." if len(x) < FEW else "", label=name
+            )
         plot.axes.set(xlabel="queries", ylabel=label)
         thousands(plot)
         if len(histories) > 1:
@@ -90,7 +121,9 @@ def over_queries(histories: Sequence[tuple[str, int, list[Step]]], what: str, la
 
 
 def thousands(plot: Drawing) -> None:
-    plot.axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
+    plot.axes.xaxis.set_major_formatter(
+        lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+    )
     plot.axes.locator_params(axis="x", nbins=5)
 
 
@@ -110,7 +143,9 @@ def class_shares(before: Answers, after: Answers, names: Sequence[str], most: in
     chosen = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:most]
     chosen = np.sort(chosen)[::-1]
     rows = np.arange(len(chosen))
-    with drawing("How often each class is given, before and after", (4.4, 0.9 + 0.24 * len(chosen))) as plot:
+    with drawing(
+        "How often each class is given, before and after", (4.4, 0.9 + 0.24 * len(chosen))
+    ) as plot:
         plot.axes.hlines(rows, shares[0][chosen], shares[1][chosen], color=LINE, linewidth=2)
         plot.axes.plot(shares[0][chosen], rows, "o", color=BEFORE, markersize=5, label="before")
         plot.axes.plot(shares[1][chosen], rows, "s", color=AFTER, markersize=5, label="after")
@@ -130,7 +165,9 @@ def lines(series: dict[str, list[tuple[float, float]]], title: str, x: str, y: s
         for place, (name, points) in enumerate(series.items()):
             found = np.array(points)
             colour, style = SERIES[place % len(SERIES)], STYLES[place % len(STYLES)]
-            plot.axes.plot(found[:, 0], found[:, 1], color=colour, linestyle=style, marker=".", label=name)
+            plot.axes.plot(
+                found[:, 0], found[:, 1], color=colour, linestyle=style, marker=".", label=name
+            )
         plot.axes.set(xlabel=x, ylabel=y)
         thousands(plot)
         plot.axes.legend(fontsize=7)

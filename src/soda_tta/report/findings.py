@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.estimate import Estimate, estimate_accuracy
+from soda_tta.judging.estimate import Estimate, estimate_accuracy
 from soda_tta.report.account import Account
 from soda_tta.report.answers import (
     Answers,
@@ -24,8 +24,8 @@ from soda_tta.report.answers import (
     share_right,
 )
 from soda_tta.report.labels import Labels
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 ESTIMATED_ON = 100_000  # rows; more add nothing to an estimate that is off by some points
 MATRIX = 20  # classes a confusion matrix is shown for
 
@@ -86,7 +86,9 @@ class Findings:
             "changed_answers": self.changed,
             "mean_confidence": [a and a.mean_confidence for a in (self.before, self.after)],
             "mutual_information": [a and a.mutual_information for a in (self.before, self.after)],
-            "estimated_accuracy": [e and asdict(e) for e in (self.estimate_before, self.estimate_after)],
+            "estimated_accuracy": [
+                e and asdict(e) for e in (self.estimate_before, self.estimate_after)
+            ],
             "accuracy": None
             if measured is None
             else {
@@ -96,26 +98,40 @@ class Findings:
                 "gain": measured.gain and asdict(measured.gain),
                 "mended": measured.mended,
                 "harmed": measured.harmed,
-                "ece": [c and c.error for c in (measured.calibration_before, measured.calibration_after)],
+                "ece": [
+                    c and c.error for c in (measured.calibration_before, measured.calibration_after)
+                ],
             },
             "verdict": account.verdict and account.verdict.facts(),
             "missing": account.missing,
         }
 
 
-def find(account: Account, labels: Labels | None, classes: tuple[str, ...] | None, price: float | None) -> Findings:
+def find(
+    account: Account, labels: Labels | None, classes: tuple[str, ...] | None, price: float | None
+) -> Findings:
     """Reduce a run to its findings."""
     found = Findings(account, price=price)
     if account.before is None:
         return found
     width = account.before.shape[1]
     names = list(classes or (labels.classes if labels is not None else None) or ())
-    found.class_names = [names[index] if index < len(names) else str(index) for index in range(width)]
-    found.before, found.estimate_before = reduce_answers(account.before), estimate_accuracy(sample(account.before))
+    found.class_names = [
+        names[index] if index < len(names) else str(index) for index in range(width)
+    ]
+    found.before, found.estimate_before = (
+        reduce_answers(account.before),
+        estimate_accuracy(sample(account.before)),
+    )
     if account.after is not None:
-        found.after, found.estimate_after = reduce_answers(account.after), estimate_accuracy(sample(account.after))
+        found.after, found.estimate_after = (
+            reduce_answers(account.after),
+            estimate_accuracy(sample(account.after)),
+        )
     if labels is not None and labels.known[: len(account.before)].any():
-        found.measured = measure(found.before, found.after, labels.values[: len(account.before)], width)
+        found.measured = measure(
+            found.before, found.after, labels.values[: len(account.before)], width
+        )
     return found
 
 
@@ -130,7 +146,14 @@ def measure(before: Answers, after: Answers | None, labels: Array, width: int) -
     known = np.flatnonzero(labels >= 0)
     true, old = labels[known], before.classes[known]
     right = old == true
-    found = Measured(len(known), share_right(right), None, None, calibration(before.confidence[known], right), None)
+    found = Measured(
+        len(known),
+        share_right(right),
+        None,
+        None,
+        calibration(before.confidence[known], right),
+        None,
+    )
     new = old if after is None else after.classes[known]
     if after is not None:
         still = new == true

@@ -14,8 +14,8 @@ import numpy as np
 
 from soda_tta.data import load_dataset
 from soda_tta.errors import ImageError
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 UNKNOWN = -1
 NAMED = "give the model's class names in its order (--classes FILE, one a line)."
 FILE_COLUMNS, LABEL_COLUMNS = ("file", "image", "name"), ("label", "class")
@@ -34,7 +34,9 @@ class Labels:
         return mask
 
 
-def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None, of_the_model: int | None) -> Labels:
+def read_labels(
+    source: Any, names: Sequence[str], classes: Sequence[str] | None, of_the_model: int | None
+) -> Labels:
     """Labels in the order of the run's images; `of_the_model` classes, None if that is not known yet.
 
     `source`: numbers; an .npy, an .npz (its `labels`), a .txt (one a line) or a .csv (`file,label`) file; or a data
@@ -49,9 +51,13 @@ def read_labels(source: Any, names: Sequence[str], classes: Sequence[str] | None
     numbers, classes = _as_numbers(given, classes)
     values = _in_order(files, numbers, names) if files is not None else numbers
     if len(values) != len(names):
-        raise ImageError(f"{len(values)} labels for {len(names)} images; give one an image, or a .csv of file,label.")
+        raise ImageError(
+            f"{len(values)} labels for {len(names)} images; give one an image, or a .csv of file,label."
+        )
     if not (values != UNKNOWN).any():
-        raise ImageError("no label belongs to an image of this run; are these the labels of other images?")
+        raise ImageError(
+            "no label belongs to an image of this run; are these the labels of other images?"
+        )
     worst = values.min() if values.min() < UNKNOWN else values.max()
     if worst < UNKNOWN or (of_the_model is not None and worst >= of_the_model):
         run = "" if of_the_model is None else f", which run from 0 to {of_the_model - 1}"
@@ -72,7 +78,9 @@ def read_classes(source: Any) -> tuple[str, ...]:
 def check_names(classes: Sequence[str], of_the_model: int | None) -> None:
     """A name too many or twice would move every class behind it."""
     if of_the_model is not None and len(classes) != of_the_model:
-        raise ImageError(f"there are {len(classes)} class names, and the model has {of_the_model} classes; {NAMED}")
+        raise ImageError(
+            f"there are {len(classes)} class names, and the model has {of_the_model} classes; {NAMED}"
+        )
     twice = next((name for place, name in enumerate(classes) if name in classes[:place]), None)
     if twice is not None:
         raise ImageError(f"the class name {twice!r} stands twice; {NAMED}")
@@ -93,18 +101,26 @@ def _from_path(
         if kind == ".csv":
             return (*_from_csv(path), classes)
         if (beside := path / "labels.csv").is_file():
-            _as_numbers(_from_csv(beside)[1], classes)  # a folder with a list is opened below; its names have no order
+            _as_numbers(
+                _from_csv(beside)[1], classes
+            )  # a folder with a list is opened below; its names have no order
     except ImageError:
         raise
     except Exception as error:  # a damaged file fails in many ways
-        raise ImageError(f"{path} cannot be read as labels: {type(error).__name__}: {error}") from error
+        raise ImageError(
+            f"{path} cannot be read as labels: {type(error).__name__}: {error}"
+        ) from error
     dataset = load_dataset(text, classes=classes)
     if dataset.labels is None:
-        raise ImageError(f"{text} has no labels; give class folders, or a .csv, .txt, .npy or .npz file of labels.")
+        raise ImageError(
+            f"{text} has no labels; give class folders, or a .csv, .txt, .npy or .npz file of labels."
+        )
     if classes is None and dataset.classes is not None:
         check_all_named(dataset.classes, of_the_model)
     files = [dataset.name(index) for index in range(len(dataset))]
-    numbered = all(name == str(index) for index, name in enumerate(files))  # arrays name their images by position
+    numbered = all(
+        name == str(index) for index, name in enumerate(files)
+    )  # arrays name their images by position
     return None if numbered else files, dataset.labels.tolist(), classes or dataset.classes
 
 
@@ -114,13 +130,17 @@ def _from_csv(path: Path) -> tuple[list[str] | None, list[Any]]:
         columns = table.fieldnames or []
         label = next((name for name in LABEL_COLUMNS if name in columns), None)
         if label is None:
-            raise ImageError(f"{path} begins with {', '.join(columns) or 'nothing'}; it must begin with: file,label")
+            raise ImageError(
+                f"{path} begins with {', '.join(columns) or 'nothing'}; it must begin with: file,label"
+            )
         named = next((name for name in FILE_COLUMNS if name in columns), None)
         rows = list(table)
     return None if named is None else [row[named] for row in rows], [row[label] for row in rows]
 
 
-def _as_numbers(given: list[Any], classes: Sequence[str] | None) -> tuple[Array, Sequence[str] | None]:
+def _as_numbers(
+    given: list[Any], classes: Sequence[str] | None
+) -> tuple[Array, Sequence[str] | None]:
     """Class numbers as they are; names by their place among the classes; an empty place is not known."""
     words = [str(value).strip() for value in given]
     if (numbers := _whole_numbers(words)) is not None:
@@ -138,7 +158,9 @@ def _as_numbers(given: list[Any], classes: Sequence[str] | None) -> tuple[Array,
 def check_all_named(found: Sequence[str], of_the_model: int | None) -> None:
     """Class folders are numbered in the order of their names, as is usual; it can be the model's if none is missing."""
     if of_the_model is not None and len(found) != of_the_model:
-        raise ImageError(f"there are {len(found)} class folders, and the model has {of_the_model} classes; {NAMED}")
+        raise ImageError(
+            f"there are {len(found)} class folders, and the model has {of_the_model} classes; {NAMED}"
+        )
 
 
 def _whole_numbers(words: list[str]) -> Array | None:
@@ -164,9 +186,13 @@ def _in_order(files: list[str], numbers: Array, names: Sequence[str]) -> Array:
         last = [PurePath(name).name for name in names]
         shared = next((name for name in last if name in short and last.count(name) > 1), None)
         if shared is not None:
-            raise ImageError(f"{shared} is the name of several images; write its folder, too, as in {names[0]}.")
+            raise ImageError(
+                f"{shared} is the name of several images; write its folder, too, as in {names[0]}."
+            )
         if len(short) == len(whole):
             whole, names = short, last
     if 0 < (strange := len(whole.keys() - set(names))) < len(whole):
-        warnings.warn(f"{strange:,} of {len(whole):,} labels belong to no image of this run.", stacklevel=2)
+        warnings.warn(
+            f"{strange:,} of {len(whole):,} labels belong to no image of this run.", stacklevel=2
+        )
     return np.array([whole.get(name, UNKNOWN) for name in names], np.int64)

@@ -30,6 +30,8 @@ def environment() -> Environment:
     )
     made.filters["percent"] = lambda share: f"{share:.1%}"
     made.filters["points"] = points
-    made.filters["sentence"] = lambda words: words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
+    made.filters["sentence"] = lambda words: (
+        words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
+    )
     made.filters["thousands"] = lambda number: f"{number:,}"
     return made

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
 from soda_tta.data import Images
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 PICTURES = 32  # for tone; a grating is tried on the first GRATED of them
 GRATED = 4
 LARGEST = 128  # pixels; larger images are cut to their centre
-AMPLITUDE = 0.02  # of a grating: five 8-bit steps, small against an image and large against rounding
+AMPLITUDE = (
+    0.02  # of a grating: five 8-bit steps, small against an image and large against rounding
+)
 LEVELS = 32  # of the tone curve
 FREQUENCIES = 14
 ALONE = 10  # images that are given a tone curve of their own
@@ -49,7 +50,10 @@ def measure(adaptor: Adaptor, size: tuple[int, int], images: Images | None) -> R
     pictures = draw_pictures(size) if images is None else some_images(images)
     adapted = adaptor(pictures)
     level, tone = tone_curve(pictures, adapted)
-    grey = [part.mean(axis=1, keepdims=True).repeat(3, axis=1) for part in (pictures[:ALONE], adapted[:ALONE])]
+    grey = [
+        part.mean(axis=1, keepdims=True).repeat(3, axis=1)
+        for part in (pictures[:ALONE], adapted[:ALONE])
+    ]
     alone = [tone_curve(*(part[i : i + 1] for part in grey)) for i in range(len(grey[0]))]
     frequency, gain = frequency_response(adaptor, pictures[:GRATED])
     spread = float(pictures.std(axis=(2, 3)).mean())
@@ -100,7 +104,9 @@ def tone_curve(pictures: Array, adapted: Array) -> tuple[Array, Array]:
         place = np.minimum((pictures[:, channel] * LEVELS).astype(int), LEVELS - 1).ravel()
         count = np.bincount(place, minlength=LEVELS)
         enough = count >= max(10, place.size // 2000)
-        tones[channel, enough] = np.bincount(place, adapted[:, channel].ravel(), LEVELS)[enough] / count[enough]
+        tones[channel, enough] = (
+            np.bincount(place, adapted[:, channel].ravel(), LEVELS)[enough] / count[enough]
+        )
         totals += np.bincount(place, pictures[:, channel].ravel(), LEVELS) * enough
         seen += count * enough
     return totals[seen > 0] / seen[seen > 0], tones[:, seen > 0]
@@ -121,10 +127,18 @@ def frequency_response(adaptor: Adaptor, pictures: Array) -> tuple[Array, Array]
     gains = []
     for count in cycles:
         both = []
-        for angle in (2 * np.pi * count * rows + 0 * columns, 2 * np.pi * count * columns + 0 * rows):
+        for angle in (
+            2 * np.pi * count * rows + 0 * columns,
+            2 * np.pi * count * columns + 0 * rows,
+        ):
             wave = angle + phases
             grating = (AMPLITUDE * np.cos(wave)).astype(np.float32)
             difference = adaptor(room + grating) - adaptor(room - grating)
-            both.append(float(np.mean(difference * np.cos(wave)) / (2 * AMPLITUDE * np.mean(np.cos(wave) ** 2))))
+            both.append(
+                float(
+                    np.mean(difference * np.cos(wave))
+                    / (2 * AMPLITUDE * np.mean(np.cos(wave) ** 2))
+                )
+            )
         gains.append(np.mean(both))
     return cycles / min(height, width), np.array(gains)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from soda_tta.adaptors import Identity
 from soda_tta.data import Images
-from soda_tta.events import Step
+from soda_tta.engine.events import Step
 from soda_tta.report import figures
 from soda_tta.report.account import Account
 from soda_tta.report.answers import moved
@@ -87,15 +87,33 @@ def _strip(found: Findings, labels: Labels | None, images: Images | None) -> lis
         return []
     assert account.before is not None and account.after is not None
     old, new = found.before.classes, found.after.classes
-    harmed = None if labels is None else (old == labels.values[: len(old)]) & (new != labels.values[: len(old)])
-    distance = moved(account.before, account.after) + (old != new)  # another class before a mere change of mind
+    harmed = (
+        None
+        if labels is None
+        else (old == labels.values[: len(old)]) & (new != labels.values[: len(old)])
+    )
+    distance = moved(account.before, account.after) + (
+        old != new
+    )  # another class before a mere change of mind
     chosen = most_changed(distance, old, new, harmed)
     rows = []
     for picture in make_strip(account, images, chosen, {"adapted": account.adaptor}):
         true = -1 if labels is None else int(labels.values[picture.index])
-        given = [(a.classes[picture.index], a.confidence[picture.index]) for a in (found.before, found.after)]
-        answers = [(found.class_names[c], float(sure), None if true < 0 else bool(c == true)) for c, sure in given]
-        rows.append({"picture": picture, "answers": answers, "true": None if true < 0 else found.class_names[true]})
+        given = [
+            (a.classes[picture.index], a.confidence[picture.index])
+            for a in (found.before, found.after)
+        ]
+        answers = [
+            (found.class_names[c], float(sure), None if true < 0 else bool(c == true))
+            for c, sure in given
+        ]
+        rows.append(
+            {
+                "picture": picture,
+                "answers": answers,
+                "true": None if true < 0 else found.class_names[true],
+            }
+        )
     return rows
 
 
@@ -105,8 +123,14 @@ def _adaptor(account: Account, images: Images | None) -> dict[str, Any] | None:
         return None
     response = measure(account.adaptor, account.size, images)
     on = f"{response.pictures} {'pictures drawn for this purpose' if response.drawn else 'images of this run'}"
-    own = "" if response.common else " This adaptor looks at each image and gives it a curve of its own."
-    tone = f"Tone: for each pixel value, the mean of what it becomes, on {on}; dotted: unchanged.{own}"
+    own = (
+        ""
+        if response.common
+        else " This adaptor looks at each image and gives it a curve of its own."
+    )
+    tone = (
+        f"Tone: for each pixel value, the mean of what it becomes, on {on}; dotted: unchanged.{own}"
+    )
     frequency = (
         "Detail: how much of a faint grating laid over such pictures comes out again, from coarse (left) to fine "
         "(right); 1 passes unchanged, less is smoothed away, more is sharpened."
@@ -125,16 +149,27 @@ def _adaptor(account: Account, images: Images | None) -> dict[str, Any] | None:
 def _curves(account: Account) -> list[Figure]:
     if not account.history:
         return []
-    history: list[tuple[str, int, list[Step]]] = [("", account.queries.get("select", 0), account.history)]
+    history: list[tuple[str, int, list[Step]]] = [
+        ("", account.queries.get("select", 0), account.history)
+    ]
     note = ""
     if tuned := account.queries.get("tune", 0):
-        rivals = tuned + account.queries.get("probe", 0) - sum(step.queries for step in account.history)
+        rivals = (
+            tuned + account.queries.get("probe", 0) - sum(step.queries for step in account.history)
+        )
         note = f" {rivals:,} more queries went into rivals that were given up."
-    loss = "The objective of each step (what is minimised), over the queries spent until then." + note
-    information = "Mutual information of each step: high when answers are sure, and classes are given evenly."
+    loss = (
+        "The objective of each step (what is minimised), over the queries spent until then." + note
+    )
+    information = (
+        "Mutual information of each step: high when answers are sure, and classes are given evenly."
+    )
     return [
         Figure(figures.over_queries(history, "loss", "objective"), loss),
-        Figure(figures.over_queries(history, "mutual_information", "mutual information (nats)"), information),
+        Figure(
+            figures.over_queries(history, "mutual_information", "mutual information (nats)"),
+            information,
+        ),
     ]
 
 
@@ -150,7 +185,9 @@ def _confidence(found: Findings) -> list[Figure]:
     if found.measured is not None:
         shown.append(
             Figure(
-                figures.reliability(found.measured.calibration_before, found.measured.calibration_after),
+                figures.reliability(
+                    found.measured.calibration_before, found.measured.calibration_after
+                ),
                 "How right it is when it is so sure, in 15 bins; below the dotted line it is over-confident. "
                 "ECE: the mean gap, weighted by the number of images.",
             )

@@ -15,8 +15,8 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.data import Images, open_images
 from soda_tta.errors import ImageError
 from soda_tta.report.account import Account
+from soda_tta.types import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 MOST = 12
 ALIKE = 2  # images shown whose class changed in the same way
 AMPLIFIED = 4  # a difference is shown so many times stronger, around grey
@@ -37,7 +37,9 @@ class Picture:
 def open_checked(source: Any, account: Account) -> Images:
     """The images of this run; others are refused, for pictures beside the wrong answers would mislead."""
     files = isinstance(source, str | Path) and Path(source).is_dir()
-    images = open_images(source, account.size if files else None)  # files are resized as the run had them
+    images = open_images(
+        source, account.size if files else None
+    )  # files are resized as the run had them
     where = source if isinstance(source, str | Path) else "these"
     if len(images) != account.count or tuple(images.size) != account.size:
         raise ImageError(
@@ -47,7 +49,9 @@ def open_checked(source: Any, account: Account) -> Images:
     expected = account.card.get("images", {}).get("fingerprint")
     small = len(images) * images.size[0] * images.size[1] * 3 <= HASHED_BYTES
     if expected and small and images.fingerprint() != expected:
-        raise ImageError(f"{where}: as many images as the run saw, but other ones; give those it was made with.")
+        raise ImageError(
+            f"{where}: as many images as the run saw, but other ones; give those it was made with."
+        )
     return images
 
 
@@ -56,7 +60,11 @@ def most_changed(moved: Array, before: Array, after: Array, harmed: Array | None
 
     `before`, `after`: the class given to each image. `harmed`: which were right and are no longer, if labels tell.
     """
-    bad = [] if harmed is None else _few_of_a_kind(np.where(harmed, moved, -1.0), before, after, MOST // 3)
+    bad = (
+        []
+        if harmed is None
+        else _few_of_a_kind(np.where(harmed, moved, -1.0), before, after, MOST // 3)
+    )
     rest = moved.copy()
     rest[bad] = -1.0
     return np.array([*_few_of_a_kind(rest, before, after, MOST - len(bad)), *bad], int)
@@ -78,10 +86,16 @@ def _few_of_a_kind(score: Array, before: Array, after: Array, most: int) -> list
     return chosen
 
 
-def make_strip(account: Account, images: Images, chosen: Array, adaptors: dict[str, Adaptor]) -> list[Picture]:
+def make_strip(
+    account: Account, images: Images, chosen: Array, adaptors: dict[str, Adaptor]
+) -> list[Picture]:
     """Original, then adapted and difference for each adaptor."""
     originals = images[chosen]
-    changed = {name: adaptor(originals) for name, adaptor in adaptors.items() if not isinstance(adaptor, Identity)}
+    changed = {
+        name: adaptor(originals)
+        for name, adaptor in adaptors.items()
+        if not isinstance(adaptor, Identity)
+    }
     strip = []
     for row, index in enumerate(chosen.tolist()):
         shown = [("original", data_uri(originals[row]))]
@@ -96,7 +110,9 @@ def make_strip(account: Account, images: Images, chosen: Array, adaptors: dict[s
 
 def data_uri(pixels: Array) -> str:
     """One image (3, height, width) as a string a page can hold."""
-    picture = Image.fromarray(np.rint(np.clip(pixels, 0, 1).transpose(1, 2, 0) * 255).astype(np.uint8))
+    picture = Image.fromarray(
+        np.rint(np.clip(pixels, 0, 1).transpose(1, 2, 0) * 255).astype(np.uint8)
+    )
     picture.thumbnail((LARGEST, LARGEST), Image.Resampling.BOX)
     buffer, kind = io.BytesIO(), "PNG" if max(picture.size) <= LOSSLESS else "JPEG"
     picture.save(buffer, kind, optimize=True, **({} if kind == "PNG" else {"quality": 85}))

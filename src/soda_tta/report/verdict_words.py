@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from soda_tta.answering import UNREACHED
+from soda_tta.engine.passes import UNREACHED
 from soda_tta.report.findings import Findings, Measured
 
 USE, LEAVE, OPEN = "good", "bad", "open"  # how it is coloured
@@ -28,20 +28,29 @@ def headline(found: Findings) -> Headline:
         return Headline("Unfinished", OPEN, ("This run has not ended.", cost))
     if found.after is None:
         return Headline(
-            "No answers yet", OPEN, (account.reason or "There is nothing to compare.", cost_sentence(found))
+            "No answers yet",
+            OPEN,
+            (account.reason or "There is nothing to compare.", cost_sentence(found)),
         )
     if found.measured is not None and found.measured.gain is not None:
         word, tone = _by_labels(found.measured)
-        sentences = [_accuracy_sentence(found.measured), *_losers(found.measured, found.class_names)]
+        sentences = [
+            _accuracy_sentence(found.measured),
+            *_losers(found.measured, found.class_names),
+        ]
         if account.verdict is not None:
             sentences.append(f"Without labels the run had judged: {account.verdict.sentence}")
         return Headline(word, tone, (*sentences, *amiss, cost))
     if account.verdict is not None:
-        word, tone = ("Use it", USE) if account.verdict.adopt else ("Leave the images as they are", LEAVE)
+        word, tone = (
+            ("Use it", USE) if account.verdict.adopt else ("Leave the images as they are", LEAVE)
+        )
         return Headline(word, tone, (account.verdict.sentence, *amiss, cost))
     if not found.changed:
         return Headline(
-            "Nothing changed", OPEN, ("Every image is given the same class as before.", *amiss, cost_sentence(found))
+            "Nothing changed",
+            OPEN,
+            ("Every image is given the same class as before.", *amiss, cost_sentence(found)),
         )
     unknown = (
         f"{found.changed:,} of {account.count:,} answers changed, and nobody has checked yet whether for the better: "
@@ -71,7 +80,11 @@ def _accuracy_sentence(measured: Measured) -> str:
 
 def _losers(measured: Measured, names: list[str]) -> list[str]:
     """Classes that lost, even if all of them together gained: a mean hides them."""
-    lost = [change for change in reversed(measured.classes) if change.gain <= -LOST and change.images >= ENOUGH]
+    lost = [
+        change
+        for change in reversed(measured.classes)
+        if change.gain <= -LOST and change.images >= ENOUGH
+    ]
     if not lost:
         return []
     told = ", ".join(f"{names[change.index]} {points(change.gain)}" for change in lost[:3])

@@ -17,13 +17,19 @@ def describe_response(response: Response) -> list[str]:
     said = [f"A pixel changes by {response.change:.1%} of its range on average (root mean square)."]
     mean = float(response.shift.mean())
     if abs(mean) >= SEEN:
-        said.append(f"Images become {'brighter' if mean > 0 else 'darker'}, by {abs(mean):.0%} of the range.")
+        said.append(
+            f"Images become {'brighter' if mean > 0 else 'darker'}, by {abs(mean):.0%} of the range."
+        )
     tint = response.shift - mean
     if np.abs(tint).max() >= SEEN:
-        parts = [f"{name} {part:+.0%}" for name, part in zip(("red", "green", "blue"), tint, strict=True)]
+        parts = [
+            f"{name} {part:+.0%}" for name, part in zip(("red", "green", "blue"), tint, strict=True)
+        ]
         said.append(f"Colours are shifted: {', '.join(parts)}.")
     if abs(response.contrast - 1) >= GAINED:
-        said.append(f"Contrast is {'raised' if response.contrast > 1 else 'lowered'} to {response.contrast:.1f} times.")
+        said.append(
+            f"Contrast is {'raised' if response.contrast > 1 else 'lowered'} to {response.contrast:.1f} times."
+        )
     coarse, fine = (float(part.mean()) for part in (response.gain[:3], response.gain[-3:]))
     for what, gain in (("Coarse structure", coarse), ("Fine detail", fine)):
         if abs(gain - 1) >= GAINED:

@@ -7,7 +7,9 @@ from soda_tta.search.pursuit import Pursuit, PursuitSearch
 from soda_tta.search.steps import SGD, Adam
 from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch
 
-LoopSearch = MultiPointSearch | PerImageSearch | BackpropSearch | FollowedEvolution  # what the loop can drive
+LoopSearch = (
+    MultiPointSearch | PerImageSearch | BackpropSearch | FollowedEvolution
+)  # what the loop can drive
 
 __all__ = [
     "SGD",

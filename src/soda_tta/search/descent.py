@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from soda_tta.search.steps import Rule
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.types import Array
 
 
 class Descent:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from cmaes import CMA, SepCMA
 
-from soda_tta.errors import RecipeError
-from soda_tta.search.descent import Array
+from soda_tta.errors import MethodError
+from soda_tta.types import Array
 
 MOST_CORRELATED = 1000  # parameters; a generation then decomposes a matrix of a million numbers
 
@@ -28,7 +28,7 @@ class Evolution:
 
     def __post_init__(self) -> None:
         if not (self.population >= 4 and self.sigma > 0):
-            raise RecipeError("evolution needs a population of at least 4 and sigma > 0.")
+            raise MethodError("evolution needs a population of at least 4 and sigma > 0.")
 
     @property
     def candidates(self) -> int:
@@ -38,7 +38,9 @@ class Evolution:
     def start(self, theta: Array, units: Array | float = 1.0, seed: int = 0) -> EvolutionSearch:
         return EvolutionSearch(self, theta, units, seed)
 
-    def followed(self, theta: Array, units: Array | float = 1.0, seed: int = 0) -> FollowedEvolution:
+    def followed(
+        self, theta: Array, units: Array | float = 1.0, seed: int = 0
+    ) -> FollowedEvolution:
         """The same for the training loop."""
         return FollowedEvolution(self, theta, units, seed)
 
@@ -52,10 +54,13 @@ class EvolutionSearch:
     True
     """
 
-    def __init__(self, numbers: Evolution, theta: Array, units: Array | float, seed: int) -> None:
-        self.numbers, self.units = numbers, np.broadcast_to(np.asarray(units, np.float64), np.shape(theta))
-        if not numbers.diagonal and np.size(theta) > MOST_CORRELATED:
-            raise RecipeError(
+    def __init__(self, settings: Evolution, theta: Array, units: Array | float, seed: int) -> None:
+        self.settings, self.units = (
+            settings,
+            np.broadcast_to(np.asarray(units, np.float64), np.shape(theta)),
+        )
+        if not settings.diagonal and np.size(theta) > MOST_CORRELATED:
+            raise MethodError(
                 f"evolution would learn the correlations of {np.size(theta):,} parameters and can those of "
                 f"{MOST_CORRELATED:,}; leave them out (diagonal=true)."
             )
@@ -64,11 +69,11 @@ class EvolutionSearch:
         self.points: list[Array] = []
 
     def _begin(self) -> Any:
-        kind: Any = SepCMA if self.numbers.diagonal else CMA
+        kind: Any = SepCMA if self.settings.diagonal else CMA
         return kind(
             mean=self.first.copy(),  # moved in place
-            sigma=self.numbers.sigma,
-            population_size=self.numbers.population,
+            sigma=self.settings.sigma,
+            population_size=self.settings.population,
             seed=self.seed,
         )
 
@@ -84,14 +89,16 @@ class EvolutionSearch:
 
     def ask(self) -> Array:
         """The generation; the same until its losses are told."""
-        self.points = self.points or [self.optimiser.ask() for _ in range(self.numbers.population)]
+        self.points = self.points or [self.optimiser.ask() for _ in range(self.settings.population)]
         return np.array(self.points) * self.units
 
     def tell(self, losses: Any) -> None:
         """Losses of the generation, in the order of `ask`."""
         EvolutionSearch.ask(self)
         told = [(point, float(loss)) for point, loss in zip(self.points, losses, strict=True)]
-        if len({loss for _, loss in told}) > 1:  # equal losses, as of a single image, give no direction to go in
+        if (
+            len({loss for _, loss in told}) > 1
+        ):  # equal losses, as of a single image, give no direction to go in
             self.optimiser.tell(told)
         self.points = []
 
@@ -103,8 +110,8 @@ class FollowedEvolution(EvolutionSearch):
     asks and is told from the first generation on, and continues bit for bit.
     """
 
-    def __init__(self, numbers: Evolution, theta: Array, units: Array | float, seed: int) -> None:
-        super().__init__(numbers, theta, units, seed)
+    def __init__(self, settings: Evolution, theta: Array, units: Array | float, seed: int) -> None:
+        super().__init__(settings, theta, units, seed)
         self.told: list[tuple[float, ...]] = []
 
     @property
@@ -122,7 +129,7 @@ class FollowedEvolution(EvolutionSearch):
 
     def state(self) -> dict[str, Array]:
         """Everything that must be kept to continue, by name."""
-        return {"told": np.array(self.told, np.float64).reshape(-1, self.numbers.candidates)}
+        return {"told": np.array(self.told, np.float64).reshape(-1, self.settings.candidates)}
 
     def restore(self, state: dict[str, Array]) -> None:
         self.optimiser, self.points, self.told = self._begin(), [], []

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.search.descent import Array, Descent
+from soda_tta.search.descent import Descent
 from soda_tta.search.steps import Rule
+from soda_tta.types import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +25,9 @@ class Backprop:
 class BackpropSearch(Descent):
     """`ask()` for the one point to differentiate at, `tell(gradient)` to move."""
 
-    def __init__(self, numbers: Backprop, theta: Array, step: Rule) -> None:
+    def __init__(self, settings: Backprop, theta: Array, step: Rule) -> None:
         super().__init__(theta, step)
-        self.numbers = numbers
+        self.settings = settings
 
     def ask(self) -> Array:
         return self.theta[None]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.errors import RecipeError
-from soda_tta.search.descent import Array, Descent
+from soda_tta.errors import MethodError
+from soda_tta.search.descent import Descent
 from soda_tta.search.steps import Rule
+from soda_tta.types import Array
 
 DIRECTIONS = 3  # the stream of randomness of every search that draws directions
 
@@ -28,7 +29,7 @@ class PerImage:
 
     def __post_init__(self) -> None:
         if not (self.groups >= 1 and self.mu > 0 and self.sigma > 0):
-            raise RecipeError("per-image search needs at least one group, mu > 0 and sigma > 0.")
+            raise MethodError("per-image search needs at least one group, mu > 0 and sigma > 0.")
 
     @property
     def candidates(self) -> int:
@@ -42,12 +43,14 @@ class PerImage:
 class PerImageSearch(Descent):
     """`ask()` for the point and a point a group; `tell` the loss at the point and by how much each group changed it."""
 
-    def __init__(self, numbers: PerImage, theta: Array, step: Rule, seed: int) -> None:
+    def __init__(self, settings: PerImage, theta: Array, step: Rule, seed: int) -> None:
         super().__init__(theta, step)
-        self.numbers, self.seed = numbers, seed
+        self.settings, self.seed = settings, seed
 
     def ask(self) -> Array:
-        return np.concatenate([self.theta[None], self.theta + self.numbers.mu * self._directions()])
+        return np.concatenate(
+            [self.theta[None], self.theta + self.settings.mu * self._directions()]
+        )
 
     def tell(self, values: Any, known: Any = 0.0) -> None:
         """The first value is the loss; the others are the changes of it, a group each; `known` as in multi-point."""
@@ -56,11 +59,13 @@ class PerImageSearch(Descent):
     def estimate(self, values: Any) -> Array:
         """The sum over the groups of slope times direction: its mean is sigma^2 times the gradient."""
         changes = np.asarray(values, np.float64)[1:]
-        if len(changes) > self.numbers.groups:
-            raise ValueError(f"{len(changes)} changes for {self.numbers.groups} groups.")
-        gradient: Array = changes @ self._directions()[: len(changes)] / self.numbers.mu
+        if len(changes) > self.settings.groups:
+            raise ValueError(f"{len(changes)} changes for {self.settings.groups} groups.")
+        gradient: Array = changes @ self._directions()[: len(changes)] / self.settings.mu
         return gradient
 
     def _directions(self) -> Array:
         generator = np.random.default_rng([self.seed, DIRECTIONS, self.count])
-        return self.numbers.sigma * generator.standard_normal((self.numbers.groups, self.theta.size))
+        return self.settings.sigma * generator.standard_normal(
+            (self.settings.groups, self.theta.size)
+        )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from soda_tta.errors import RecipeError
-from soda_tta.search.descent import Array
+from soda_tta.errors import MethodError
+from soda_tta.types import Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,12 @@ class Pursuit:
     patience: int = 3
 
     def __post_init__(self) -> None:
-        if not (self.tried >= 3 and self.caution >= 0 and 0 < self.shorten < 1 and self.patience >= 1):
-            raise RecipeError("pursuit tries at least 3 moves, with caution >= 0, 0 < shorten < 1 and patience >= 1.")
+        if not (
+            self.tried >= 3 and self.caution >= 0 and 0 < self.shorten < 1 and self.patience >= 1
+        ):
+            raise MethodError(
+                "pursuit tries at least 3 moves, with caution >= 0, 0 < shorten < 1 and patience >= 1."
+            )
 
     def candidates(self, moves: int) -> tuple[int, int]:
         """Queries an image: in the first round, and in each of the others."""
@@ -46,8 +50,8 @@ class PursuitSearch:
     array([ 2., -1.,  0.,  0.])
     """
 
-    def __init__(self, numbers: Pursuit, theta: Array, moves: Array) -> None:
-        self.numbers, self.moves = numbers, np.asarray(moves, np.float64)
+    def __init__(self, settings: Pursuit, theta: Array, moves: Array) -> None:
+        self.settings, self.moves = settings, np.asarray(moves, np.float64)
         self.theta = np.array(theta, np.float64)
         self.gains = np.full(len(moves), np.inf)  # of each move when last tried
         self.length, self.failures, self.rounds = 1.0, 0, 0
@@ -55,14 +59,20 @@ class PursuitSearch:
 
     @property
     def done(self) -> bool:
-        return self.failures >= self.numbers.patience
+        return self.failures >= self.settings.patience
 
     def ask(self) -> Array:
         """The current point, then one point a step tried."""
-        self.order = np.argsort(-self.gains, kind="stable")[: None if not self.rounds else self.numbers.tried]
+        self.order = np.argsort(-self.gains, kind="stable")[
+            : None if not self.rounds else self.settings.tried
+        ]
         singles = self.length * self.moves[self.order]
         first, second, third = singles[:3]
-        sums = [first + second, first + third, second + third, first + second + third] if self.rounds else []
+        sums = (
+            [first + second, first + third, second + third, first + second + third]
+            if self.rounds
+            else []
+        )
         self.steps = np.array([*singles, *sums])
         return np.concatenate([self.theta[None], self.theta + self.steps])
 
@@ -72,14 +82,14 @@ class PursuitSearch:
         if losses.shape[:1] != (1 + len(self.steps),):
             raise ValueError(f"{losses.shape} losses for {1 + len(self.steps)} points.")
         gain = losses[0] - losses[1:]
-        sure = gain.mean(1) - self.numbers.caution * gain.std(1) / np.sqrt(gain.shape[1])
+        sure = gain.mean(1) - self.settings.caution * gain.std(1) / np.sqrt(gain.shape[1])
         self.gains[self.order] = gain.mean(1)[: len(self.order)]
         best = int(sure.argmax())
         if sure[best] > 0:
             self.theta = self.theta + self.steps[best]
             self.failures = 0
         else:
-            self.length *= self.numbers.shorten
+            self.length *= self.settings.shorten
             self.failures += 1
         # what did harm long ago may help by now: it slowly comes back among those tried
         rested = np.setdiff1d(np.arange(len(self.moves)), self.order)

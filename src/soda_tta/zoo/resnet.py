@@ -50,7 +50,9 @@ class Bottleneck(nn.Module):
 def shortcut(inputs: int, outputs: int, stride: int, epsilon: float) -> nn.Sequential | None:
     if stride == 1 and inputs == outputs:
         return None
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs, epsilon))
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs, epsilon)
+    )
 
 
 class ResNet(nn.Module):
@@ -67,7 +69,11 @@ class ResNet(nn.Module):
         epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False) if large else nn.Conv2d(3, width, 3, 1, 1, bias=False)
+        self.conv1 = (
+            nn.Conv2d(3, width, 7, 2, 3, bias=False)
+            if large
+            else nn.Conv2d(3, width, 3, 1, 1, bias=False)
+        )
         self.bn1 = nn.BatchNorm2d(width, epsilon)
         self.pool = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
         inputs, self.stages = width, len(depths)

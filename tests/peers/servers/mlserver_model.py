@@ -30,14 +30,20 @@ class Digits(MLModel):
         inputs = {tensor.name: NumpyCodec.decode_input(tensor) for tensor in payload.inputs}
         names = [output.name for output in self.session.get_outputs()]
         answers = self.session.run(names, inputs)
-        outputs = [NumpyCodec.encode_output(name, answer) for name, answer in zip(names, answers, strict=True)]
+        outputs = [
+            NumpyCodec.encode_output(name, answer)
+            for name, answer in zip(names, answers, strict=True)
+        ]
         return InferenceResponse(id=payload.id, model_name=self.name, outputs=outputs)
 
 
 def metadata(nodes: list[onnxruntime.NodeArg]) -> list[dict[str, object]]:
     """What GET /v2/models/digits says of the inputs or the outputs: MLServer only repeats its settings."""
     shapes = [[size if isinstance(size, int) else -1 for size in node.shape] for node in nodes]
-    return [{"name": node.name, "datatype": "FP32", "shape": shape} for node, shape in zip(nodes, shapes, strict=True)]
+    return [
+        {"name": node.name, "datatype": "FP32", "shape": shape}
+        for node, shape in zip(nodes, shapes, strict=True)
+    ]
 
 
 def free_port() -> int:
@@ -74,4 +80,8 @@ def write_settings(folder: Path, model: Path, port: int) -> None:
 if __name__ == "__main__":
     write_settings(Path.cwd(), Path(sys.argv[1]), int(sys.argv[2]))
     command = str(Path(sys.executable).with_name("mlserver"))
-    os.execve(command, [command, "start", "."], os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent)})
+    os.execve(
+        command,
+        [command, "start", "."],
+        os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parent)},
+    )

@@ -30,7 +30,9 @@ def serve(model: str, port: int) -> None:
     def infer(**inputs: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(names, session.run(names, inputs), strict=True))
 
-    config = TritonConfig(http_address="127.0.0.1", http_port=port, allow_grpc=False, allow_metrics=False)
+    config = TritonConfig(
+        http_address="127.0.0.1", http_port=port, allow_grpc=False, allow_metrics=False
+    )
     with Triton(config=config, workspace=Path.cwd() / "triton") as triton:
         triton.bind(
             model_name="digits",
@@ -43,5 +45,7 @@ def serve(model: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # leave by the front door: Triton goes down with us
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(0)
+    )  # leave by the front door: Triton goes down with us
     serve(sys.argv[1], int(sys.argv[2]))

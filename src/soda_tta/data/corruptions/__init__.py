@@ -17,7 +17,14 @@ from typing import Final
 import numpy as np
 
 from soda_tta.data.corruptions import blur, digital, elastic, noise, spatter, tone, weather
-from soda_tta.data.corruptions.arrays import AnyArray, Bytes, Generators, Planes, to_bytes, to_planes
+from soda_tta.data.corruptions.arrays import (
+    AnyArray,
+    Bytes,
+    Generators,
+    Planes,
+    to_bytes,
+    to_planes,
+)
 from soda_tta.data.corruptions.checks import check_choice, check_images, check_seed
 from soda_tta.data.corruptions.constants import CONSTANT_SETS, Constant, constants_for
 from soda_tta.data.corruptions.ice import panes_for
@@ -53,7 +60,9 @@ _REGISTRY: Final[dict[str, Callable[..., Planes]]] = {
 CORRUPTIONS: Final = tuple(_REGISTRY)
 SEVERITIES: Final = (1, 2, 3, 4, 5)
 
-_PIXELS_AT_ONCE: Final = 1 << 18  # 256 images of 32 pixels: what a worker touches stays in its cache
+_PIXELS_AT_ONCE: Final = (
+    1 << 18
+)  # 256 images of 32 pixels: what a worker touches stays in its cache
 
 
 def corrupt(

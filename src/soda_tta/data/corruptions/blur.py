@@ -112,5 +112,7 @@ def _zoom_mean(height: int, width: int, largest: float, step: float) -> sparse.c
     zooms = np.arange(1, largest, step)
     total = sparse.eye_array(height * width, format="csr")
     for zoom in zooms:
-        total = total + sparse.kron(zoom_weights(height, zoom), zoom_weights(width, zoom), format="csr")
+        total = total + sparse.kron(
+            zoom_weights(height, zoom), zoom_weights(width, zoom), format="csr"
+        )
     return sparse.csr_array(total / (len(zooms) + 1), dtype=np.float32)

@@ -10,7 +10,9 @@ import numpy as np
 from soda_tta.data.corruptions.arrays import Bytes
 from soda_tta.errors import CorruptionError
 
-SMALLEST_SIDE = 16  # pixels; below it the kernels are wider than the image and nothing remains to classify
+SMALLEST_SIDE = (
+    16  # pixels; below it the kernels are wider than the image and nothing remains to classify
+)
 
 
 def check_choice(what: str, given: Any, known: Sequence[Any]) -> None:
@@ -18,7 +20,9 @@ def check_choice(what: str, given: Any, known: Sequence[Any]) -> None:
     # True equals 1 and 2.0 equals 2, but neither is a severity: the type is part of the question.
     right_type = isinstance(given, (type(known[0]), np.integer)) and not isinstance(given, bool)
     if not right_type or given not in known:
-        raise CorruptionError(f"{what} {given!r} does not exist; choose one of {', '.join(map(str, known))}.")
+        raise CorruptionError(
+            f"{what} {given!r} does not exist; choose one of {', '.join(map(str, known))}."
+        )
 
 
 def check_seed(what: str, given: Any) -> None:
@@ -32,10 +36,14 @@ def check_images(images: Any) -> Bytes:
     if not isinstance(images, np.ndarray):
         raise CorruptionError(f"images are a {type(images).__name__}; pass np.asarray(images).")
     if images.dtype == np.uint8:
-        _check_shape(images, channel=3, layout="(N, H, W, 3)", remedy="images.transpose(0, 2, 3, 1)")
+        _check_shape(
+            images, channel=3, layout="(N, H, W, 3)", remedy="images.transpose(0, 2, 3, 1)"
+        )
         return images
     if images.dtype.kind != "f":
-        raise CorruptionError(f"images are {images.dtype}; pass uint8 in 0..255 or floating point in [0, 1].")
+        raise CorruptionError(
+            f"images are {images.dtype}; pass uint8 in 0..255 or floating point in [0, 1]."
+        )
     _check_shape(images, channel=1, layout="(N, 3, H, W)", remedy="images.transpose(0, 3, 1, 2)")
     if images.size and not (images.min() >= 0 and images.max() <= 1):
         raise CorruptionError(
@@ -57,4 +65,6 @@ def _check_shape(images: np.ndarray[Any, Any], *, channel: int, layout: str, rem
             raise CorruptionError(f"{described}; pass {remedy}.")
         raise CorruptionError(f"{described}; convert them to RGB.")
     if min(side for axis, side in enumerate(shape) if axis not in (0, channel)) < SMALLEST_SIDE:
-        raise CorruptionError(f"{described} with sides from {SMALLEST_SIDE} pixels; enlarge them first.")
+        raise CorruptionError(
+            f"{described} with sides from {SMALLEST_SIDE} pixels; enlarge them first."
+        )

@@ -12,7 +12,9 @@ from typing import Final
 Constant = tuple[float, ...]
 Severities = tuple[Constant, Constant, Constant, Constant, Constant]
 
-LARGEST_CIFAR_SIDE: Final = 64  # pixels; anything larger looks like a photograph, not like a thumbnail
+LARGEST_CIFAR_SIDE: Final = (
+    64  # pixels; anything larger looks like a photograph, not like a thumbnail
+)
 
 
 def _single(*values: float) -> Severities:
@@ -23,7 +25,9 @@ def _single(*values: float) -> Severities:
 
 def _scaled(unit: float, severities: Severities) -> Severities:
     """Severities written in units of the image side, in pixels."""
-    one, two, three, four, five = (tuple(unit * value for value in constant) for constant in severities)
+    one, two, three, four, five = (
+        tuple(unit * value for value in constant) for constant in severities
+    )
     return one, two, three, four, five
 
 
@@ -57,7 +61,8 @@ CIFAR: Final[dict[str, Severities]] = {
     "contrast": _single(0.75, 0.5, 0.4, 0.3, 0.15),  # factor about the mean of each channel
     # displacement, smoothing, affine jitter
     "elastic_transform": _scaled(
-        32, ((0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03))
+        32,
+        ((0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)),
     ),
     "pixelate": _single(0.95, 0.9, 0.85, 0.75, 0.65),  # side of the small image, as a share
     "jpeg_compression": _single(80, 65, 58, 50, 40),  # quality
@@ -95,7 +100,8 @@ IMAGENET: Final[dict[str, Severities]] = {
     "brightness": _single(0.1, 0.2, 0.3, 0.4, 0.5),
     "contrast": _single(0.4, 0.3, 0.2, 0.1, 0.05),
     "elastic_transform": _scaled(
-        244, ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02))
+        244,
+        ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02)),
     ),
     "pixelate": _single(0.6, 0.5, 0.4, 0.3, 0.25),
     "jpeg_compression": _single(25, 18, 15, 10, 7),

@@ -24,18 +24,28 @@ def elastic_transform(planes: Planes, constant: Constant, generators: Generators
     tilt = np.stack([_tilt(height, width, jitter, generator) for generator in generators])
     tilted = _read(
         planes,
-        tilt[:, 0, 0, None, None] * rows + tilt[:, 0, 1, None, None] * columns + tilt[:, 0, 2, None, None],
-        tilt[:, 1, 0, None, None] * rows + tilt[:, 1, 1, None, None] * columns + tilt[:, 1, 2, None, None],
+        tilt[:, 0, 0, None, None] * rows
+        + tilt[:, 0, 1, None, None] * columns
+        + tilt[:, 0, 2, None, None],
+        tilt[:, 1, 0, None, None] * rows
+        + tilt[:, 1, 1, None, None] * columns
+        + tilt[:, 1, 2, None, None],
         border="mirror",
     )
     if displacement == 0:
         return tilted
-    field = np.stack([2 * generator.random((2, height, width), dtype=np.float32) - 1 for generator in generators])
-    field = gaussian_smooth(field, smoothing, truncate=3.0, border="reflect") * np.float32(displacement)
+    field = np.stack(
+        [2 * generator.random((2, height, width), dtype=np.float32) - 1 for generator in generators]
+    )
+    field = gaussian_smooth(field, smoothing, truncate=3.0, border="reflect") * np.float32(
+        displacement
+    )
     return _read(tilted, rows + field[:, 0], columns + field[:, 1], border="reflect")
 
 
-def _tilt(height: int, width: int, jitter: float, generator: np.random.Generator) -> npt.NDArray[np.float32]:
+def _tilt(
+    height: int, width: int, jitter: float, generator: np.random.Generator
+) -> npt.NDArray[np.float32]:
     """The affine map (2, 3) from a position in the tilted image to one in the original.
 
     Three corners of a square in the middle move independently by up to `jitter` pixels.
@@ -55,7 +65,9 @@ def _read(planes: Planes, rows: Positions, columns: Positions, border: str) -> P
     row = [fold(top.astype(np.int32) + step, height, border) for step in (0, 1)]
     column = [fold(left.astype(np.int32) + step, width, border) for step in (0, 1)]
     # Channel last, so that one index fetches three neighbouring numbers.
-    pixels = np.ascontiguousarray(planes.transpose(0, 2, 3, 1)).reshape(count * height * width, channels)
+    pixels = np.ascontiguousarray(planes.transpose(0, 2, 3, 1)).reshape(
+        count * height * width, channels
+    )
     first = (np.arange(count, dtype=np.int32) * (height * width))[:, None, None]
 
     def fetch(row: Indices, column: Indices) -> Planes:

@@ -43,7 +43,9 @@ def _photographs(folder: Path) -> list[Bytes]:
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)
     if not files:
         kinds = ", ".join(sorted(_SUFFIXES))
-        raise CorruptionError(f"{folder} holds no photograph ({kinds}); add one or pass frost=None.")
+        raise CorruptionError(
+            f"{folder} holds no photograph ({kinds}); add one or pass frost=None."
+        )
     if {file.stem for file in files} == _PUBLISHED:
         # The published generator lists six photographs and draws from the first five. The sixth is the
         # darkest: with it, CIFAR-10 accuracy would be 3 points lower than on the published images.
@@ -56,7 +58,9 @@ def _opened(file: Path) -> Bytes:
         with Image.open(file) as picture:
             return np.asarray(picture.convert("RGB"))
     except OSError as error:
-        raise CorruptionError(f"{file} is not a readable image; remove it from the folder.") from error
+        raise CorruptionError(
+            f"{file} is not a readable image; remove it from the folder."
+        ) from error
 
 
 def _covering(picture: Bytes, height: int, width: int) -> Bytes:
@@ -75,11 +79,16 @@ def _drawn_panes() -> list[Bytes]:
 
 
 def _drawn_pane(
-    number: int, mean: tuple[float, ...], spread: tuple[float, ...], recipe: tuple[float, float, float]
+    number: int,
+    mean: tuple[float, ...],
+    spread: tuple[float, ...],
+    recipe: tuple[float, float, float],
 ) -> Bytes:
     generator = np.random.default_rng((1_000_003, number))
     ferns, grain, drift = recipe
-    structure = _standard(ferns * _ferns(generator) + grain * _haze(generator, 1.0) + drift * _haze(generator, 2.0))
+    structure = _standard(
+        ferns * _ferns(generator) + grain * _haze(generator, 1.0) + drift * _haze(generator, 2.0)
+    )
     levels = np.array(mean) + np.array(spread) * structure[..., None]
     return (np.clip(levels, 0, 1) * 255).astype(np.uint8)
 

@@ -13,7 +13,9 @@ from soda_tta.data.corruptions.arrays import Indices, Planes
 _NEGLIGIBLE = 1e-6  # a tap lighter than this cannot move an 8-bit value
 
 
-def gaussian_smooth(planes: Planes, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Planes:
+def gaussian_smooth(
+    planes: Planes, sigma: float, *, truncate: float = 4.0, border: str = "nearest"
+) -> Planes:
     """Smooths the last two axes by a Gaussian.
 
     A matrix product along each axis: at these sizes it is faster than sliding a kernel, its cost does not
@@ -23,12 +25,16 @@ def gaussian_smooth(planes: Planes, sigma: float, *, truncate: float = 4.0, bord
     height, width = planes.shape[-2:]
     rows = _gaussian_matrix(height, sigma, truncate, border)
     columns = _gaussian_matrix(width, sigma, truncate, border)
-    smooth: npt.NDArray[np.float64] = np.matmul(np.matmul(rows, planes.astype(np.float64)), columns.T)
+    smooth: npt.NDArray[np.float64] = np.matmul(
+        np.matmul(rows, planes.astype(np.float64)), columns.T
+    )
     return smooth.astype(np.float32)
 
 
 @lru_cache(maxsize=64)
-def _gaussian_matrix(size: int, sigma: float, truncate: float, border: str) -> npt.NDArray[np.float64]:
+def _gaussian_matrix(
+    size: int, sigma: float, truncate: float, border: str
+) -> npt.NDArray[np.float64]:
     radius = int(truncate * sigma + 0.5)
     offsets = np.arange(-radius, radius + 1)
     weights = np.exp(-0.5 * (offsets / max(sigma, 1e-9)) ** 2)
@@ -70,7 +76,9 @@ def zoom_weights(size: int, zoom: float) -> sparse.csr_array:
     fraction = positions - lower
     rows = np.concatenate([np.arange(size)] * 2)
     columns = first + np.concatenate([lower, upper])
-    return sparse.csr_array((np.concatenate([1 - fraction, fraction]), (rows, columns)), shape=(size, size))
+    return sparse.csr_array(
+        (np.concatenate([1 - fraction, fraction]), (rows, columns)), shape=(size, size)
+    )
 
 
 def line_taps(radius: float, sigma: float, angle: float) -> list[tuple[int, int, float]]:

@@ -12,7 +12,9 @@ from soda_tta.data.corruptions.operators import gaussian_smooth
 
 Levels = npt.NDArray[np.int32]  # (image, row, column), 0 .. 255
 
-_WATER: Planes = (np.array([175, 238, 238]) / 255).astype(np.float32)[:, None, None]  # pale turquoise
+_WATER: Planes = (np.array([175, 238, 238]) / 255).astype(np.float32)[
+    :, None, None
+]  # pale turquoise
 _MUD: Planes = (np.array([63, 42, 20]) / 255).astype(np.float32)[:, None, None]  # brown
 _FAR = 20  # pixels from a rim beyond which water lies flat
 _WEAK_EDGE, _STRONG_EDGE = 50, 150  # steepness that continues a rim, steepness that starts one
@@ -68,7 +70,9 @@ def _rims(drops: Levels) -> npt.NDArray[np.bool_]:
     vertical = np.abs(along_columns) < tangent * np.abs(along_rows)
     falling = np.sign(along_columns) == np.sign(along_rows)
     which = [horizontal, vertical, falling]
-    before = np.select(which, [neighbour(0, -1), neighbour(-1, 0), neighbour(-1, -1)], neighbour(-1, 1))
+    before = np.select(
+        which, [neighbour(0, -1), neighbour(-1, 0), neighbour(-1, -1)], neighbour(-1, 1)
+    )
     after = np.select(which, [neighbour(0, 1), neighbour(1, 0), neighbour(1, 1)], neighbour(1, -1))
     # On a plateau of two the first wins, else both would vanish.
     crest = (steepness > before) & (steepness >= after) & (steepness > _WEAK_EDGE)

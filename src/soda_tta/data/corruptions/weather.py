@@ -9,7 +9,9 @@ from soda_tta.data.corruptions.arrays import Bytes, Generators, Planes
 from soda_tta.data.corruptions.constants import Constant
 from soda_tta.data.corruptions.operators import line_taps, smear, zoom_weights
 
-_LUMINANCE = np.array([0.299, 0.587, 0.114], dtype=np.float32)  # ITU-R BT.601, as grey is commonly made
+_LUMINANCE = np.array(
+    [0.299, 0.587, 0.114], dtype=np.float32
+)  # ITU-R BT.601, as grey is commonly made
 
 
 def fog(planes: Planes, constant: Constant, generators: Generators) -> Planes:

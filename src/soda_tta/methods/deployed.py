@@ -1,0 +1,7 @@
+"""Deployed: the model's own answer, the yardstick of everything else."""
+
+from soda_tta.methods.loop_method import LoopMethod
+
+deployed = LoopMethod(
+    name="deployed", summary="The model as it is: one query an image, nothing adapted."
+)

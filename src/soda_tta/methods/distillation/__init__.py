@@ -1,0 +1,1 @@
+"""Methods that distil the model's answers into a network of their own."""

@@ -1,0 +1,1 @@
+"""White-box yardsticks: what touching the model would bring."""

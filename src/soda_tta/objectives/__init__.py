@@ -1,0 +1,1 @@
+"""What a set of probabilities is worth without labels, and which pseudo-labels to trust."""

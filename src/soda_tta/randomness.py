@@ -1,0 +1,33 @@
+"""Named streams of randomness: two draws for different purposes never share a seed."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class RandomStream(IntEnum):
+    """What a draw is for. Numbers are never reused: a stored result depends on them."""
+
+    ORDER = 1  # of the images in an epoch
+    NOISE = 2  # dropout of a step
+    DIRECTIONS = 3  # of a zeroth-order step
+    ARRIVAL = 4  # the seed of an arriving batch
+    MIXING = 5  # shares and partners of MixMatch
+    SUBSPACE = 6  # the basis all directions lie in
+    STUDENT = 7  # everything a distilled network draws
+    MODEL_ORDER = 8  # of the images when the model itself is trained
+    SPLIT = 11  # which images are searched on and which are judged
+    ROUNDS = 12  # the images of each round of pursuit
+    GENERATIONS = 13  # the images of each generation of evolution
+
+
+def generator(seed: int, stream: RandomStream, *place: int) -> np.random.Generator:
+    """A generator that is a function of the seed, the stream and the place (epoch, step ...) alone.
+
+    >>> first, again = (generator(0, RandomStream.ORDER, 3).random() for _ in range(2))
+    >>> first == again
+    True
+    """
+    return np.random.default_rng([seed, stream, *place])

@@ -1,0 +1,15 @@
+"""Types that the whole package shares."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+Purpose = Literal[
+    "select", "tune", "probe", "judge", "evaluate", "serve"
+]  # what a query is spent on
+Needs = Literal["probabilities", "gradients", "weights"]  # what a method needs from the box
+Stopped = Literal["finished", "budget", "interrupted"]  # why a run ended

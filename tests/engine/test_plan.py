@@ -1,0 +1,76 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from soda_tta.engine.plan import plan_run
+from soda_tta.errors import BudgetError
+from soda_tta.methods import all_methods
+
+SODA, AUTO, DEPLOYED, ECONOMY = (
+    all_methods()[name] for name in ("soda", "soda-auto", "deployed", "soda-e")
+)
+
+
+def test_the_papers_cost_is_900_queries_per_image_beside_the_first_look_and_the_answer() -> None:
+    assert plan_run(SODA, 10_000).queries == {
+        "select": 10_000,
+        "evaluate": 10_000,
+        "probe": 9_000_000,
+    }
+    assert plan_run(SODA.but(q=10), 10_000).queries["probe"] == 16_500_000
+    assert plan_run(DEPLOYED, 10_000).queries == {"select": 10_000}
+
+
+@given(
+    images=st.integers(1, 3000),
+    budget=st.floats(1, 2000),
+    method=st.sampled_from(
+        [SODA, AUTO, DEPLOYED, ECONOMY, ECONOMY.but(judged=50), SODA.but(batch=7, q=3, epochs=4)]
+    ),
+)
+def test_a_plan_never_exceeds_its_budget(images: int, budget: float, method) -> None:
+    try:
+        plan = plan_run(method, images, budget)
+    except BudgetError:
+        assert method is AUTO
+        return
+    assert plan.total <= budget * images + 1e-6
+    assert plan.limit is not None and plan.total <= plan.limit
+
+
+def test_a_budget_of_one_passes_through_and_less_is_refused() -> None:
+    assert plan_run(SODA, 500, budget=1).queries == {"select": 500}
+    assert not plan_run(SODA, 500, budget=1).learns
+    with pytest.raises(BudgetError, match="at least 1"):
+        plan_run(SODA, 500, budget=0.9)
+
+
+def test_a_small_budget_buys_part_of_an_epoch() -> None:
+    plan = plan_run(SODA, 51_200, budget=5)
+    assert plan.queries["probe"] == 3 * 51_200 and plan.epochs == 1 and plan.shortened
+
+
+def test_choosing_the_learning_rate_is_paid_for_in_the_plan() -> None:
+    plan = plan_run(AUTO.but(epochs=100), 1000)
+    assert plan.rungs == (5, 20, 50)
+    assert plan.queries["tune"] == 6000 * (5 * 5 + 3 * 15 + 2 * 30)
+    assert plan.queries["probe"] == 6000 * 50
+    with pytest.raises(BudgetError, match="lr="):
+        plan_run(AUTO, 1000, budget=10)
+
+
+def test_a_stream_that_can_afford_nothing_but_the_first_look_is_planned_so() -> None:
+    assert plan_run(all_methods()["soda-o"], 1000, budget=1).queries == {
+        "select": 1000,
+        "probe": 0,
+        "evaluate": 0,
+    }
+    assert plan_run(all_methods()["soda-o"], 1000, budget=1.5).total == 1500
+
+
+def test_progress_is_counted_to_what_the_steps_will_be() -> None:
+    counted = {
+        name: plan_run(all_methods()[name], 1000).counted
+        for name in ("soda", "soda-e", "soda-o", "dine", "ma-so")
+    }
+    assert counted == {"soda": None, "soda-e": 0, "soda-o": 80, "dine": 150, "ma-so": 150}
