@@ -57,7 +57,7 @@ def test_soda_e_gains_at_least_40_points_at_10_queries_per_image(tmp_path, seed:
         paper = adapt(
             images,
             OnnxBox(model),
-            "soda",
+            method="soda",
             seed=seed,
             epochs=30,
             lr=2e-2,

@@ -78,7 +78,7 @@ class Adapted:
             "after": round(self.accuracy, 4),
             "queries_per_image": round(self.run.queries_per_image, 2),
             "seconds": round(self.seconds, 2),
-            "settings": self.run.card["settings"],
+            "settings": self.run.card.settings,
             "does": self.run.adaptor.describe(),
         }
 
@@ -91,7 +91,9 @@ def run_demo(folder: Path, seed: int = 0, listener: Listener | None = None) -> D
     results = {}
     for method, budget, settings in (("soda-e", BUDGET, {}), ("soda", None, PAPER)):
         began = time.perf_counter()
-        run = adapt(hazy, box, method, budget, seed, listener=listener, **settings)
+        run = adapt(
+            hazy, box, method=method, budget=budget, seed=seed, listener=listener, **settings
+        )
         results[method] = Adapted(
             accuracy(run.probabilities, digits.test_labels), run, time.perf_counter() - began
         )

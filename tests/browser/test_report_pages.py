@@ -28,13 +28,16 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     model, source = hazy_digits(place)
     images, labels = np.load(source)[:300], load_digits(0).test_labels[:300]
     box, small = load_box(str(model)), {"epochs": 4, "lr": 0.05, "width": 8}
-    run = adapt(images, box, "soda", **small, out=place / "run")
-    other = adapt(images, box, "soda", **small, seed=1)
+    run = adapt(images, box, method="soda", **small, out=place / "run")
+    other = adapt(images, box, method="soda", **small, seed=1)
     made = {name: place / f"{name}.html" for name in PAGES}
     write_report(run, made["run"], images=images, labels=labels, price=1.5)
     write_report(run, made["plain"])
     write_report(
-        [run, other, adapt(images, box, "lame")], made["compared"], images=images, labels=labels
+        [run, other, adapt(images, box, method="lame")],
+        made["compared"],
+        images=images,
+        labels=labels,
     )
     store = Store(place / "store")
     for corruption in ("fog", "contrast"):

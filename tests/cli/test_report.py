@@ -42,7 +42,7 @@ def soda(place: Path, *words: str, **environment: str) -> subprocess.CompletedPr
 def place(tmp_path, images, model) -> Path:
     """A folder with a run, its images and its labels."""
     np.save(tmp_path / "night.npy", images)
-    run = adapt(images, model, "soda", out=tmp_path / "run", **SMALL)
+    run = adapt(images, model, method="soda", out=tmp_path / "run", **SMALL)
     labels = "".join(
         f"{name},{label}\n" for name, label in zip(run.names, model(images).argmax(1), strict=True)
     )

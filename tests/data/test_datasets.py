@@ -432,7 +432,7 @@ def test_a_table_may_name_files_that_lie_elsewhere(tmp_path: Path, capsys) -> No
     )
     dataset = load_dataset(tmp_path / "table")
     assert [dataset.name(index) for index in range(2)] == names
-    run = adapt(dataset, lambda images: np.full((len(images), 2), 0.5), "deployed")
+    run = adapt(dataset, lambda images: np.full((len(images), 2), 0.5), method="deployed")
     assert run.names == names
     code = main(
         [

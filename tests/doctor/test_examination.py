@@ -92,7 +92,7 @@ def test_classes_alone_are_enough_for_a_search_by_candidates(
     model = colour_model(sharpness, then)
     found = examine(haze(make(240)), model)
     assert found.advice in ("go", "try") and found[name].state == "caution"
-    run = adapt(haze(make(600)), model, found.method, found.budget)
+    run = adapt(haze(make(600)), model, method=found.method, budget=found.budget)
     assert run.verdict is not None and run.verdict.adopt
 
 

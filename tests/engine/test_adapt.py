@@ -46,7 +46,7 @@ def test_every_method_counts_exactly_what_the_model_was_asked(
     if known.get("lr") == "auto":
         del settings["lr"]
     try:
-        run = adapt(images, model, method, budget, **settings)
+        run = adapt(images, model, method=method, budget=budget, **settings)
     except BudgetError:
         assert (
             method in ("soda-auto", "da-pgd", "da-zoo-input", "soda-office-home")
@@ -68,7 +68,16 @@ def test_every_method_counts_exactly_what_the_model_was_asked(
 
 def test_a_run_says_how_far_its_budget_reached(images, model) -> None:
     streamed = adapt(
-        images, model, "soda-o", 6, arrival=10, epochs=2, width=2, q=2, batch=16, lr=0.05
+        images,
+        model,
+        method="soda-o",
+        budget=6,
+        arrival=10,
+        epochs=2,
+        width=2,
+        q=2,
+        batch=16,
+        lr=0.05,
     )
     assert streamed.stopped == "budget" and len(streamed.history) > 0
     assert (
@@ -91,7 +100,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others(images, box) 
 
 
 def test_learning_raises_the_mutual_information(images, box) -> None:
-    run = adapt(images, box, "soda", width=8, epochs=40, batch=50, lr=3.0)
+    run = adapt(images, box, method="soda", width=8, epochs=40, batch=50, lr=3.0)
     assert run.history[-1].mutual_information > run.history[0].mutual_information + 0.02
 
 
@@ -120,7 +129,7 @@ def test_labels_stay_aligned_under_shuffling(images) -> None:
 
     bright = np.where(np.arange(50) % 3 == 0, 0.95, 0.05)
     coloured = images * 0.01 + bright[:, None, None, None].astype(np.float32) * 0.99
-    adapt(np.clip(coloured, 0, 1).astype(np.float32), by_red, recipe)
+    adapt(np.clip(coloured, 0, 1).astype(np.float32), by_red, method=recipe)
     assert len(seen) == 3 * 4 * 6
     for probabilities, labels, reliable in seen:
         assert reliable.any()
@@ -169,7 +178,7 @@ def test_events_tell_the_plan_then_every_query(images, box) -> None:
 
 
 def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) -> None:
-    run = adapt(images, box, "soda", lr="auto", epochs=10, batch=25, width=4)
+    run = adapt(images, box, method="soda", lr="auto", epochs=10, batch=25, width=4)
     assert run.card["chosen_lr"] in (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
     assert run.ledger.queries["tune"] == 50 * 6 * (5 * 1 + 3 * 1 + 2 * 3)
     assert run.history[-1].epoch == 10 and {step.lr for step in run.history} == {
@@ -179,8 +188,8 @@ def test_the_learning_rate_is_chosen_without_labels_and_paid_for(images, box) ->
 
 def test_the_winner_of_a_race_is_the_run_at_its_rate(images, box) -> None:
     settings = {"epochs": 6, "batch": 25, "width": 4}
-    raced = adapt(images, box, "soda", lr="auto", **settings)
-    told = adapt(images, box, "soda", lr=raced.card["chosen_lr"], **settings)
+    raced = adapt(images, box, method="soda", lr="auto", **settings)
+    told = adapt(images, box, method="soda", lr=raced.card["chosen_lr"], **settings)
     np.testing.assert_array_equal(raced.probabilities, told.probabilities)
     np.testing.assert_array_equal(raced.adaptor.parameters, told.adaptor.parameters)
 
@@ -192,14 +201,14 @@ def test_a_race_begun_under_another_schedule_is_not_continued(
     with monkeypatch.context() as patch:
         patch.setattr("soda_tta.engine.plan.RUNGS", ((0.05, 2), (0.2, 1)))
         patch.setattr("soda_tta.engine.adapt.RUNGS", ((0.05, 2), (0.2, 1)))
-        adapt(images, box, "soda", out=tmp_path / "run", stop=lambda: True, **settings)
+        adapt(images, box, method="soda", out=tmp_path / "run", stop=lambda: True, **settings)
     with pytest.raises(RunError, match=r"rungs: \[1, 4\] there, \[1, 4, 10\] here"):
-        adapt(images, box, "soda", out=tmp_path / "run", resume=True, **settings)
+        adapt(images, box, method="soda", out=tmp_path / "run", resume=True, **settings)
 
 
 def test_an_epoch_is_told_with_its_mean_loss(images, box) -> None:
     events = []
-    adapt(images, box, "soda", epochs=3, batch=20, width=4, listener=events.append)
+    adapt(images, box, method="soda", epochs=3, batch=20, width=4, listener=events.append)
     steps = [event for event in events if isinstance(event, Step)]
     for epoch in (event for event in events if isinstance(event, Epoch)):
         of = [step.loss for step in steps if step.epoch == epoch.epoch]
@@ -209,7 +218,7 @@ def test_an_epoch_is_told_with_its_mean_loss(images, box) -> None:
 
 def test_too_few_steps_for_the_papers_learning_rate_are_noticed(images, box) -> None:
     events = []
-    adapt(images, box, "soda", epochs=1, listener=events.append)
+    adapt(images, box, method="soda", epochs=1, listener=events.append)
     assert any(isinstance(e, Notice) and "lr=auto" in e.text for e in events)
 
 

@@ -96,7 +96,7 @@ def model(images):
     e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
     return e / e.sum(axis=1, keepdims=True)
 images = np.random.default_rng(3).random((600, 3, 8, 8), dtype=np.float32)
-adapt(images, model, "soda", out=sys.argv[1], resume="resume" in sys.argv, epochs=6, batch=64, width=4, lr=0.05)
+adapt(images, model, method="soda", out=sys.argv[1], resume="resume" in sys.argv, epochs=6, batch=64, width=4, lr=0.05)
 """
 
 
@@ -305,13 +305,13 @@ def test_requests_of_another_size_go_on_from_what_is_paid(
 ) -> None:
     images, relay = np.random.default_rng(0).random((1000, 3, 8, 8), dtype=np.float32), Relay()
     relay.target = model
-    answers = adapt(images, CallableBox(relay), "deployed").probabilities
+    answers = adapt(images, CallableBox(relay), method="deployed").probabilities
     model.asked, relay.target = 0, DyingModel(model, 848)
     with pytest.raises(BoxError):
-        adapt(images, CallableBox(relay, batch=first), "deployed", out=tmp_path / "run")
+        adapt(images, CallableBox(relay, batch=first), method="deployed", out=tmp_path / "run")
     relay.target = model
     run = adapt(
-        images, CallableBox(relay, batch=then), "deployed", out=tmp_path / "run", resume=True
+        images, CallableBox(relay, batch=then), method="deployed", out=tmp_path / "run", resume=True
     )
     assert model.asked == 1000  # none twice
     np.testing.assert_allclose(run.probabilities, answers, atol=1e-6)
@@ -338,12 +338,12 @@ def test_what_stands_where_a_run_should_go_is_named(images, box, tmp_path) -> No
 def test_a_run_of_a_version_that_listed_numbers_which_did_nothing_goes_on(
     images, box, tmp_path
 ) -> None:
-    made = adapt(images, box, "lame", out=tmp_path / "run")
+    made = adapt(images, box, method="lame", out=tmp_path / "run")
     card = json.loads((tmp_path / "run" / "run.json").read_text())
     card["settings"]["epochs"] = 1
     (tmp_path / "run" / "run.json").write_text(json.dumps(card))
     assert np.array_equal(
-        adapt(images, box, "lame", out=tmp_path / "run", resume=True).after, made.after
+        adapt(images, box, method="lame", out=tmp_path / "run", resume=True).after, made.after
     )
 
 
@@ -408,16 +408,16 @@ def test_soda_e_resumes_bit_for_bit_and_pays_nothing_twice(
     monkeypatch.setattr("soda_tta.judging.verdict.at_confidence_of", lambda looks, others: looks)
     images, relay = faded(), Relay()
     relay.target = model
-    whole = adapt(images, relay, "soda-e", budget, out=tmp_path / "whole")
+    whole = adapt(images, relay, method="soda-e", budget=budget, out=tmp_path / "whole")
     assert whole.verdict.adopt and 0 < whole.ledger.queries["evaluate"] < len(
         images
     )  # it goes all the way
     paid, model.asked = model.asked, 0
     relay.target = DyingModel(model, int(share * paid))
     with pytest.raises(BoxError, match="gone"):
-        adapt(images, relay, "soda-e", budget, out=tmp_path / "run")
+        adapt(images, relay, method="soda-e", budget=budget, out=tmp_path / "run")
     relay.target = model
-    resumed = adapt(images, relay, "soda-e", budget, out=tmp_path / "run", resume=bool(model.asked))
+    resumed = adapt(images, relay, method="soda-e", budget=budget, out=tmp_path / "run", resume=bool(model.asked))
     assert model.asked <= resumed.ledger.total and resumed.verdict.adopt
     if (
         budget is not None
@@ -438,7 +438,7 @@ def test_soda_e_resumes_bit_for_bit_and_pays_nothing_twice(
 
 def test_soda_e_stopped_between_rounds_goes_on_without_asking_again(model, tmp_path) -> None:
     images = faded()
-    whole = adapt(images, model, "soda-e", 30, out=tmp_path / "whole")
+    whole = adapt(images, model, method="soda-e", budget=30, out=tmp_path / "whole")
     paid, model.asked = model.asked, 0
     for rounds in (1, 3, 5):  # stopped again and again, each time a little further on
         steps = iter(range(1, 100))
@@ -446,13 +446,13 @@ def test_soda_e_stopped_between_rounds_goes_on_without_asking_again(model, tmp_p
             adapt(
                 images,
                 model,
-                "soda-e",
-                30,
+                method="soda-e",
+                budget=30,
                 out=tmp_path / "run",
                 resume=rounds > 1,
-                stop=lambda: next(steps) == rounds,  # noqa: B023 - called before the loop goes on
+                stop=lambda: next(steps) == rounds,  seed=# noqa: B023 - called before the loop goes on
             )
-    resumed = adapt(images, model, "soda-e", 30, out=tmp_path / "run", resume=True)
+    resumed = adapt(images, model, method="soda-e", budget=30, out=tmp_path / "run", resume=True)
     assert model.asked == paid and resumed.ledger.lost == 0
     np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
     assert same_files(tmp_path / "whole", tmp_path / "run")
@@ -465,7 +465,7 @@ def test_soda_e_stopped_while_it_answers_goes_on_with_the_same_adaptor(
     monkeypatch.setattr("soda_tta.judging.verdict.at_confidence_of", lambda looks, others: looks)
     monkeypatch.setattr("soda_tta.data.images.AT_ONCE_FLOATS", 3 * 64 * 20)  # pieces of 20 images
     images, pieces = faded(200), []
-    whole = adapt(images, model, "soda-e", budget, out=tmp_path / "whole")
+    whole = adapt(images, model, method="soda-e", budget=budget, out=tmp_path / "whole")
     paid, model.asked = model.asked, 0
     assert whole.verdict.adopt
 
@@ -475,8 +475,8 @@ def test_soda_e_stopped_while_it_answers_goes_on_with_the_same_adaptor(
 
     with pytest.raises(KeyboardInterrupt):
         places = dict(out=tmp_path / "run", stop=lambda: len(pieces) == 6, listener=answered)
-        adapt(images, model, "soda-e", budget, **places)
-    resumed = adapt(images, model, "soda-e", budget, out=tmp_path / "run", resume=True)
+        adapt(images, model, method="soda-e", budget=budget, **places)
+    resumed = adapt(images, model, method="soda-e", budget=budget, out=tmp_path / "run", resume=True)
     assert model.asked == paid and resumed.ledger.lost == 0
     np.testing.assert_array_equal(resumed.adaptor.parameters, whole.adaptor.parameters)
     np.testing.assert_array_equal(resumed.probabilities, whole.probabilities)
@@ -499,15 +499,15 @@ def test_a_budget_and_a_model_that_fails_still_come_to_an_end(
 ) -> None:
     images, relay, settings = faded(), Relay(), BY_PROCEDURE[method]
     relay.target = model
-    whole = adapt(images, relay, method, budget, **settings)
+    whole = adapt(images, relay, method=method, budget=budget, **settings)
     paid, model.asked, begun = model.asked, 0, False
     for share in shares:  # it fails, again and again, ever further on
         relay.target = DyingModel(model, max(int(share * paid), model.asked))
         with suppress(BoxError):
-            adapt(images, relay, method, budget, out=tmp_path / "run", resume=begun, **settings)
+            adapt(images, relay, method=method, budget=budget, out=tmp_path / "run", resume=begun, **settings)
         begun = begun or model.asked > 0
     relay.target = model
-    run = adapt(images, relay, method, budget, out=tmp_path / "run", resume=begun, **settings)
+    run = adapt(images, relay, method=method, budget=budget, out=tmp_path / "run", resume=begun, **settings)
     assert (
         run.probabilities.shape == whole.probabilities.shape
         and np.isfinite(run.probabilities).all()
@@ -534,7 +534,7 @@ def model(images):
     time.sleep(0.02)
     e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
     return e / e.sum(axis=1, keepdims=True)
-adapt(np.load(sys.argv[3]), model, "soda-e", out=sys.argv[1], resume="resume" in sys.argv)
+adapt(np.load(sys.argv[3]), model, method="soda-e", out=sys.argv[1], resume="resume" in sys.argv)
 """
 
 
@@ -578,7 +578,7 @@ if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 try:
     settings = dict(epochs=20, batch=16, width=4, lr=0.05)
-    adapt(images, uniform, "soda", out=sys.argv[1], resume=sys.argv[2] == "resume", **settings)
+    adapt(images, uniform, method="soda", out=sys.argv[1], resume=sys.argv[2] == "resume", **settings)
 except RunError as error:
     print(error)
     sys.exit(3)
@@ -632,12 +632,12 @@ def test_a_stream_that_dies_halfway_pays_nothing_twice(
     settings = {"arrival": 16, "epochs": 2, "width": 4, "tau": 0.5, "queue": 12}
     relay = Relay()
     relay.target = model
-    whole = adapt(images, relay, "soda-o", budget, out=tmp_path / "whole", **settings)
+    whole = adapt(images, relay, method="soda-o", budget=budget, out=tmp_path / "whole", **settings)
     relay.target = DyingModel(model, after)
     with pytest.raises(BoxError, match="gone"):
-        adapt(images, relay, "soda-o", budget, out=tmp_path / "run", **settings)
+        adapt(images, relay, method="soda-o", budget=budget, out=tmp_path / "run", **settings)
     relay.target = model
-    resumed = adapt(images, relay, "soda-o", budget, out=tmp_path / "run", resume=True, **settings)
+    resumed = adapt(images, relay, method="soda-o", budget=budget, out=tmp_path / "run", resume=True, **settings)
     if budget is None:
         np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
         assert whole.ledger.queries == resumed.ledger.queries

@@ -156,7 +156,7 @@ def test_more_correlations_than_it_can_learn_are_refused_before_the_first_query(
     images, model, tmp_path
 ) -> None:
     with pytest.raises(MethodError, match="diagonal=true"):
-        adapt(images, model, "soda", search="evolution", out=tmp_path / "run")
+        adapt(images, model, method="soda", search="evolution", out=tmp_path / "run")
     assert model.asked == 0 and not (tmp_path / "run").exists()
 
 
@@ -164,7 +164,7 @@ def test_a_stream_refuses_it_before_the_first_query(images, model) -> None:
     for start in (
         lambda: Stream(model, search="evolution", adaptor="bank"),
         lambda: soda_o.but(search="evolution", adaptor="bank"),
-        lambda: adapt(images, model, "soda-o", search="evolution", diagonal=True),
+        lambda: adapt(images, model, method="soda-o", search="evolution", diagonal=True),
     ):
         with pytest.raises(MethodError, match="per-image"):
             start()

@@ -80,5 +80,5 @@ def test_every_method_that_estimates_says_so_once(name, photographs) -> None:
         **({"width": 4} if "width" in all_methods()[name].settings else {}),
     }
     for box, count in ((Quantised(CallableBox(even)), 1), (CallableBox(even), 0)):
-        run = adapt(photographs, box, name, **settings)
+        run = adapt(photographs, box, method=name, **settings)
         assert len([text for text in run.notices if "rounding noise" in text]) == count

@@ -363,7 +363,7 @@ def test_numbers_a_stream_does_not_know() -> None:
 
 
 def test_adapt_streams_the_images_in_order_and_pays_the_first_look_once(box, model, images) -> None:
-    result = adapt(images, box, soda_o.but(arrival=20, **SMALL), seed=4)
+    result = adapt(images, box, method=soda_o.but(arrival=20, **SMALL), seed=4)
     assert model.asked == result.ledger.total
     planned = result.card["plan"]["queries"]
     assert all(result.ledger.queries[purpose] <= planned[purpose] for purpose in planned)
@@ -378,8 +378,8 @@ def test_one_arrival_of_everything_with_nothing_sure_is_soda_itself(box, images)
     settings = dict(epochs=4, width=4, lr=0.3, mu=0.1, tau=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few steps
-        offline = adapt(images, box, "soda", seed=3, **settings)
-    online = adapt(images, box, soda_o.but(arrival=50, **settings), seed=3)
+        offline = adapt(images, box, method="soda", seed=3, **settings)
+    online = adapt(images, box, method=soda_o.but(arrival=50, **settings), seed=3)
     np.testing.assert_allclose(online.probabilities, offline.probabilities, atol=1e-4)
     assert np.abs(online.probabilities - online.before).max() > 0.01
     assert online.ledger.queries == offline.ledger.queries
@@ -391,7 +391,7 @@ def test_the_planned_cost_is_reached_when_the_model_is_always_sure(images) -> No
         return np.eye(2)[chosen] * 0.98 + 0.01
 
     method = soda_o.but(**{**SMALL, "arrival": 20, "queue": 1000})
-    result = adapt(images, load_box(sure), method)
+    result = adapt(images, load_box(sure), method=method)
     assert result.ledger.queries == result.card["plan"]["queries"]
 
 
@@ -420,5 +420,5 @@ def test_a_stream_before_a_model_that_rounds_says_what_drowns(box, images) -> No
     with pytest.warns(UserWarning, match="rounding noise; raise mu"):
         Stream(Quantised(box), **SMALL)(images[:10])
     with pytest.warns(UserWarning, match="rounding noise; raise mu"):
-        run = adapt(images, Quantised(box), "soda-o", **SMALL)
+        run = adapt(images, Quantised(box), method="soda-o", **SMALL)
     assert len([text for text in run.notices if "rounding noise" in text]) == 1

@@ -16,7 +16,7 @@ def test_the_answer_is_the_mean_and_costs_no_query(name: str, box, images) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain, averaged = (
-            adapt(images, box, name, average=each, **settings) for each in (False, True)
+            adapt(images, box, method=name, average=each, **settings) for each in (False, True)
         )
     assert not np.array_equal(plain.after, plain.before)
     np.testing.assert_allclose(averaged.after, (plain.before + plain.after) / 2, rtol=1e-6)
@@ -25,5 +25,5 @@ def test_the_answer_is_the_mean_and_costs_no_query(name: str, box, images) -> No
 
 
 def test_without_anything_learned_the_mean_is_the_models_own_answer(box, images) -> None:
-    run = adapt(images, box, "soda", budget=1, average=True)
+    run = adapt(images, box, method="soda", budget=1, average=True)
     np.testing.assert_array_equal(run.probabilities, run.before)

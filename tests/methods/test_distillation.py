@@ -392,7 +392,9 @@ def test_one_look_and_no_other_query_in_a_run_that_follows_its_seed(method) -> N
         events.clear()
         how = small(method, module=given)
         runs.append(
-            adapt(images, teacher, how, budget=1, seed=seed, listener=events.append).probabilities
+            adapt(
+                images, teacher, method=how, budget=1, seed=seed, listener=events.append
+            ).probabilities
         )
     assert teacher.asked == 3 * 50
     np.testing.assert_array_equal(runs[0], runs[1])
@@ -414,7 +416,7 @@ def test_a_function_that_does_not_take_the_number_of_classes_is_told(method) -> 
     with pytest.raises(
         MethodError, match=r"called with the number of classes, 4, .* raised TypeError"
     ):
-        adapt(images, ModuleBox(tiny()), small(method, module=lambda: tiny()))
+        adapt(images, ModuleBox(tiny()), method=small(method, module=lambda: tiny()))
 
 
 @BOTH
@@ -425,7 +427,7 @@ def test_the_deployed_model_is_not_touched_even_as_its_own_target(method) -> Non
     before = box.fingerprint()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        run = adapt(images, box, small(method, module=deployed))
+        run = adapt(images, box, method=small(method, module=deployed))
     assert any("MixMatch was left out" in str(each.message) for each in told) == (
         method is beta
     )  # few images

@@ -74,7 +74,7 @@ def test_no_plan_exceeds_its_limit_and_none_searches_on_too_little(
 def test_too_few_images_are_left_alone_and_told_so(model, count: int) -> None:
     images = np.random.default_rng(0).random((count, 3, 8, 8), dtype=np.float32)
     for budget in (None, 100):
-        run = adapt(images, model, "soda-e", budget)
+        run = adapt(images, model, method="soda-e", budget=budget)
         np.testing.assert_array_equal(run.probabilities, run.before)
         assert run.ledger.queries == {"select": count} and run.verdict is None
         assert f"{count} images are too few" in run.reason and run.reason.endswith(".")
@@ -82,7 +82,7 @@ def test_too_few_images_are_left_alone_and_told_so(model, count: int) -> None:
 
 def test_too_small_a_budget_says_which_would_do(model) -> None:
     images = np.random.default_rng(0).random((200, 3, 8, 8), dtype=np.float32)
-    run = adapt(images, model, "soda-e", 5)
+    run = adapt(images, model, method="soda-e", budget=5)
     assert run.ledger.queries == {"select": 200} and run.stopped == "budget"
     assert "5 queries an image leave too little" in run.reason
     enough = int(run.reason.split("From ")[1].split()[0])
@@ -120,7 +120,7 @@ def world(tmp_path_factory) -> World:
 @pytest.fixture(scope="module")
 def plain(world):
     """The run that others are measured by."""
-    return adapt(world.hazy, world.box, "soda-e", 10)
+    return adapt(world.hazy, world.box, method="soda-e", budget=10)
 
 
 def test_it_gains_and_pays_less_than_its_plan(world, plain) -> None:
@@ -148,7 +148,7 @@ def test_a_search_asks_in_questions_a_kill_may_lose(world, plain) -> None:
         asked.append(len(images))
         return world.box(images)
 
-    run = adapt(world.hazy, load_box(answer, batch=10_000), "soda-e", 10)
+    run = adapt(world.hazy, load_box(answer, batch=10_000), method="soda-e", budget=10)
     paid = np.cumsum(asked)
     search = np.array(asked)[
         (paid > 899) & (paid <= 899 + run.ledger.queries["probe"])
@@ -159,7 +159,7 @@ def test_a_search_asks_in_questions_a_kill_may_lose(world, plain) -> None:
 
 def test_large_images_are_restored_some_at_a_time_and_come_out_alike(world, monkeypatch) -> None:
     monkeypatch.setattr("soda_tta.methods.economy.MOST_IMAGES", 1)  # no more than a round needs
-    whole = adapt(world.hazy, world.box, "soda-e", 10)
+    whole = adapt(world.hazy, world.box, method="soda-e", budget=10)
     image = world.hazy[0].nbytes
     monkeypatch.setattr("soda_tta.methods.economy.PREPARED_BYTES", image)
     monkeypatch.setattr("soda_tta.methods.economy.ASKED_BYTES", 7 * image)
@@ -171,7 +171,7 @@ def test_large_images_are_restored_some_at_a_time_and_come_out_alike(world, monk
         return prepare(self, images, *more)
 
     monkeypatch.setattr(BankAdaptor, "prepare", seen)
-    some = adapt(world.hazy, world.box, "soda-e", 10)
+    some = adapt(world.hazy, world.box, method="soda-e", budget=10)
     assert max(made) == 7 and some.ledger.queries == whole.ledger.queries
     np.testing.assert_allclose(some.adaptor.parameters, whole.adaptor.parameters, atol=1e-5)
     np.testing.assert_allclose(some.probabilities, whole.probabilities, atol=1e-4)
@@ -183,13 +183,13 @@ def test_large_images_are_restored_some_at_a_time_and_come_out_alike(world, monk
 def test_every_sensible_budget_gains_and_is_kept(
     world, count: int, budget: int, least: float
 ) -> None:
-    run = adapt(world.hazy[:count], world.box, "soda-e", budget)
+    run = adapt(world.hazy[:count], world.box, method="soda-e", budget=budget)
     assert run.ledger.total <= budget * count
     assert world.gain(run) >= least
 
 
 def test_more_budget_goes_on_by_evolution(world, plain) -> None:
-    run = adapt(world.hazy[:300], world.box, "soda-e", 150)
+    run = adapt(world.hazy[:300], world.box, method="soda-e", budget=150)
     assert 13 * 128 * 10 < run.ledger.queries["probe"] <= 150 * 300
     assert run.ledger.total <= 150 * 300 and len(run.history) > len(plain.history)
     assert world.gain(run) >= 0.4
@@ -200,7 +200,7 @@ def test_clean_digits_hardly_lose(world, seed: int) -> None:
     """Seen with 3 models and 3 seeds each: from +0.1 to -1.8 points, on average -0.5. Sharper digits make this small
     network surer of both looks, which the verdict takes for a gain; on clean photographs it does not (tests/real).
     """
-    run = adapt(world.clean, world.box, "soda-e", 10, seed)
+    run = adapt(world.clean, world.box, method="soda-e", budget=10, seed=seed)
     assert accuracy(run.probabilities, world.labels) >= accuracy(run.before, world.labels) - 0.02
 
 
@@ -208,7 +208,7 @@ def test_a_model_that_sees_nothing_is_left_alone() -> None:
     """Answers that do not depend on the image: no search and no verdict can find a gain in them."""
     generator = np.random.default_rng(0)
     images = generator.random((200, 3, 8, 8), dtype=np.float32)
-    run = adapt(images, lambda batch: np.full((len(batch), 4), 0.25), "soda-e", 30)
+    run = adapt(images, lambda batch: np.full((len(batch), 4), 0.25), method="soda-e", budget=30)
     np.testing.assert_array_equal(run.probabilities, run.before)
     assert run.adaptor.parameters.size == 0 and run.reason.endswith(".")
 
@@ -223,14 +223,14 @@ def test_random_answers_are_adopted_at_most_at_about_the_level() -> None:
             return dice.dirichlet(np.full(4, 0.5), len(batch))
 
         images = np.random.default_rng(seed).random((120, 3, 8, 8), dtype=np.float32)
-        run = adapt(images, answer, "soda-e", 20, seed)
+        run = adapt(images, answer, method="soda-e", budget=20, seed=seed)
         adopted += run.verdict is not None and run.verdict.adopt
     assert adopted <= 3  # at a level of 0.01, more than 3 of 40 happen once in 2,000 such tests
 
 
 @pytest.mark.parametrize("jpeg", [None, 75])
 def test_bytes_and_jpeg_keep_nine_tenths_of_the_gain(world, plain, jpeg) -> None:
-    run = adapt(world.hazy, Quantised(world.box, jpeg=jpeg), "soda-e", 10)
+    run = adapt(world.hazy, Quantised(world.box, jpeg=jpeg), method="soda-e", budget=10)
     assert world.gain(run) >= 0.9 * world.gain(plain) and not run.notices
 
 
@@ -256,4 +256,4 @@ def best(rows, count: int, spread: bool):
 )
 def test_rounded_and_cut_off_answers_will_do(world, plain, through) -> None:
     box = load_box(lambda batch: through(world.box(batch)), partial=True)
-    assert world.gain(adapt(world.hazy, box, "soda-e", 10)) >= 0.9 * world.gain(plain)
+    assert world.gain(adapt(world.hazy, box, method="soda-e", budget=10)) >= 0.9 * world.gain(plain)

@@ -55,7 +55,7 @@ def cosine(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def test_the_network_it_has_learned_is_kept(white, small) -> None:
-    run = adapt(small, white, da_zoo_input, epochs=3, width=4, lr=0.1)
+    run = adapt(small, white, method=da_zoo_input, epochs=3, width=4, lr=0.1)
     np.testing.assert_allclose(white(run.adaptor(small)), run.probabilities, atol=1e-5)
     assert run.ledger.queries["evaluate"] == len(small)
     begun = da_zoo_input.but(width=4).network().build(0)
@@ -163,7 +163,7 @@ def test_zoo_input_steps_by_sgd(white, small) -> None:
 
 @pytest.mark.parametrize("method", BOTH, ids=lambda method: method.name)
 def test_every_query_is_planned_counted_and_asked(method, box, model, images) -> None:
-    run = adapt(images, box, method.but(epochs=3, batch=20, q=2))
+    run = adapt(images, box, method=method.but(epochs=3, batch=20, q=2))
     assert (
         run.ledger.queries
         == {"select": 50, "probe": 50 * 3 * 3, "evaluate": 50}
@@ -178,7 +178,7 @@ def test_every_query_is_planned_counted_and_asked(method, box, model, images) ->
 @pytest.mark.parametrize("method", BOTH, ids=lambda method: method.name)
 def test_the_seed_decides_everything(method, box, images) -> None:
     method = method.but(epochs=2, batch=20, q=3, lr=0.1)
-    first, again, other = (adapt(images, box, method, seed=seed) for seed in (5, 5, 6))
+    first, again, other = (adapt(images, box, method=method, seed=seed) for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.probabilities, again.probabilities)
     assert first.history == again.history
     assert not np.array_equal(first.probabilities, other.probabilities)
@@ -187,7 +187,7 @@ def test_the_seed_decides_everything(method, box, images) -> None:
 @pytest.mark.parametrize("method", BOTH, ids=lambda method: method.name)
 def test_large_images_go_in_pieces(method, box, images, monkeypatch) -> None:
     monkeypatch.setattr("soda_tta.methods.input_space.QUERY_BYTES", 5 * 6 * 3 * 8 * 8 * 4)
-    run = adapt(images, box, method.but(epochs=1, batch=23))
+    run = adapt(images, box, method=method.but(epochs=1, batch=23))
     assert run.ledger.queries["probe"] == 300
 
 
@@ -201,7 +201,7 @@ def test_pgd_lowers_its_loss_on_a_model_it_can_follow(white, small) -> None:
 @pytest.mark.parametrize("method", BOTH, ids=lambda method: method.name)
 def test_the_images_given_are_left_alone(method, box, images) -> None:
     kept = images.copy()
-    adapt(images, box, method.but(epochs=1, lr=0.1))
+    adapt(images, box, method=method.but(epochs=1, lr=0.1))
     np.testing.assert_array_equal(images, kept)
 
 
@@ -213,7 +213,7 @@ def test_impossible_numbers_are_refused_before_the_first_query(box, model, image
         with pytest.raises(MethodError):
             da_zoo_input.but(**settings)
     with pytest.raises(BudgetError, match="raise the budget"):
-        adapt(images, box, da_pgd, budget=100)
+        adapt(images, box, method=da_pgd, budget=100)
     assert not model.asked
 
 
@@ -235,4 +235,4 @@ def test_probes_that_drown_in_rounding_are_told_of_with_a_mu_that_helps(
     mu = float(told.split("mu=")[1].rstrip(".)"))
     assert method.but(mu=mu).notices(rounded) == []
     with pytest.warns(UserWarning, match="rounding noise"):
-        adapt(small, bytes_only, method, epochs=1)
+        adapt(small, bytes_only, method=method, epochs=1)

@@ -60,7 +60,7 @@ def run(world, name: str, **more):
     box, images, _ = world
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return adapt(images, box, name, **{**small(name), **more})
+        return adapt(images, box, method=name, **{**small(name), **more})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,7 +99,7 @@ def test_a_method_refuses_a_box_that_does_not_offer_what_it_needs(world, name: s
         return box(batch)
 
     with pytest.raises(BoxError, match="only probabilities"):
-        adapt(images, opaque, name)
+        adapt(images, opaque, method=name)
     assert not asked
 
 

@@ -94,7 +94,7 @@ def test_the_loss_by_hand_and_its_slope() -> None:
 
 def test_it_is_counted_as_planned_and_follows_its_seed(box, images) -> None:
     first, again, other = (
-        adapt(images, box, "soda-office-home", seed=seed, **SMALL) for seed in (1, 1, 2)
+        adapt(images, box, method="soda-office-home", seed=seed, **SMALL) for seed in (1, 1, 2)
     )
     assert first.ledger.queries == {"select": 50, "probe": 50 * (4 * 6 + 2), "evaluate": 50}
     np.testing.assert_array_equal(first.probabilities, again.probabilities)
@@ -107,7 +107,7 @@ def test_true_gradients_lower_the_loss(images) -> None:
         module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))
     box = ModuleBox(module, logits=True)
     settings = dict(epochs=30, warmup=30, batch=50, width=4, blocks=0, pairs=0, lr=2.0)
-    run = adapt(images, box, "soda-r-office-home", **settings)
+    run = adapt(images, box, method="soda-r-office-home", **settings)
     assert run.history[-1].loss < run.history[0].loss - 0.005
     assert run.ledger.queries["probe"] == 50 * 30
 
@@ -130,11 +130,11 @@ def test_what_it_has_learned_changes_other_images_alike(method, images) -> None:
     torch.manual_seed(0)
     layers = (torch.nn.Flatten(), torch.nn.Linear(images[0].size, 3))
     box = ModuleBox(torch.nn.Sequential(*layers), logits=True)
-    run = adapt(images, box, method, **SMALL)
+    run = adapt(images, box, method=method, **SMALL)
     np.testing.assert_allclose(box(run.adaptor(images)), run.probabilities, atol=1e-5)
     begun = method.but(**SMALL).network().build(0)
     assert not np.array_equal(run.adaptor.parameters, begun.parameters)
     longer = adapt(
-        images, box, method.but(**{**SMALL, "epochs": 5})
+        images, box, method=method.but(**{**SMALL, "epochs": 5})
     )  # the same steps, and one epoch more
     assert not np.array_equal(run.adaptor.parameters, longer.adaptor.parameters)

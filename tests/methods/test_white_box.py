@@ -30,11 +30,11 @@ def test_a_model_behind_a_coarse_transport_is_adapted_to_what_comes_through(
     white, images, method, settings
 ) -> None:
     coarse = Quantised(white, bits=2)
-    behind = adapt(images, coarse, method, **settings).probabilities
+    behind = adapt(images, coarse, method=method, **settings).probabilities
     assert np.array_equal(
-        behind, adapt(coarse.seen(images), white, method, **settings).probabilities
+        behind, adapt(coarse.seen(images), white, method=method, **settings).probabilities
     )
-    assert not np.allclose(behind, adapt(images, white, method, **settings).probabilities)
+    assert not np.allclose(behind, adapt(images, white, method=method, **settings).probabilities)
 
 
 def test_the_way_of_an_image_is_that_of_all_wrappers(white, images) -> None:
@@ -48,13 +48,17 @@ def test_dropout_comes_from_the_seed_and_leaves_torchs_own_chance_alone(white, i
     for seed in (0, 0, 1):
         torch.manual_seed(len(answers))
         before = torch.get_rng_state()
-        answers.append(adapt(images, white, "ma-so", seed=seed, epochs=2, lr=0.1).probabilities)
+        answers.append(
+            adapt(images, white, method="ma-so", seed=seed, epochs=2, lr=0.1).probabilities
+        )
         assert torch.equal(torch.get_rng_state(), before)
     assert np.array_equal(answers[0], answers[1]) and not np.array_equal(answers[0], answers[2])
 
 
 def test_a_model_whose_weights_are_frozen_is_adapted_all_the_same(white, images) -> None:
-    free = adapt(images, white, "ma-so", epochs=2, lr=0.1).probabilities
+    free = adapt(images, white, method="ma-so", epochs=2, lr=0.1).probabilities
     white.module.requires_grad_(False)
-    assert np.array_equal(adapt(images, white, "ma-so", epochs=2, lr=0.1).probabilities, free)
+    assert np.array_equal(
+        adapt(images, white, method="ma-so", epochs=2, lr=0.1).probabilities, free
+    )
     assert not any(weight.requires_grad for weight in white.module.parameters())

@@ -99,7 +99,7 @@ def test_a_run_pays_for_every_image_that_leaves_and_for_nothing_else(
 ) -> None:
     images, box, sent = MANY[:48], load_box(url), []
     box.box.box.client.event_hooks = {"request": [lambda request: sent.append(images_in(request))]}
-    run = adapt(images, box, "soda", epochs=1, batch=16, budget=50)
+    run = adapt(images, box, method="soda", epochs=1, batch=16, budget=50)
     assert run.stopped == "finished"
     assert run.ledger.total == sum(sent) > 2 * len(images)
     np.testing.assert_allclose(run.before, OnnxBox(small_model)(images), atol=1e-5, rtol=0)

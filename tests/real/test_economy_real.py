@@ -31,7 +31,7 @@ def unbalanced(real_data):
 
 def points(images, labels, box):
     """The run, and what it gained in points."""
-    run = adapt(images, box, "soda-e", 10)
+    run = adapt(images, box, method="soda-e", budget=10)
     before, after = (
         100 * (rows.argmax(axis=1) == labels).mean() for rows in (run.before, run.probabilities)
     )

@@ -60,7 +60,7 @@ def test_a_student_begins_from_a_network_of_the_zoo(real_data) -> None:
     box, settings = zoo.deployed("cifar10_resnet20"), dict(epochs=8, finetune_epochs=0, batch=16)
     agree = {}
     for target in ("resnet20-random", "cifar100_resnet20"):
-        run = adapt(images, box, "dine", target=target, **settings)
+        run = adapt(images, box, method="dine", target=target, **settings)
         agree[target] = float(
             (run.probabilities.argmax(axis=1) == run.before.argmax(axis=1)).mean()
         )

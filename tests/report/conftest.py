@@ -20,13 +20,13 @@ SMALL = {"epochs": 3, "batch": 16, "width": 4, "lr": 0.05}
 
 @pytest.fixture
 def run(images: Array, model: Any) -> Run:
-    return adapt(images, model, "soda", **SMALL)
+    return adapt(images, model, method="soda", **SMALL)
 
 
 @pytest.fixture
 def folder(images: Array, model: Any, tmp_path: Path) -> Path:
     """The directory of a finished run on 50 images."""
-    adapt(images, model, "soda", out=tmp_path / "night", **SMALL)
+    adapt(images, model, method="soda", out=tmp_path / "night", **SMALL)
     return tmp_path / "night"
 
 

@@ -27,7 +27,7 @@ def killed_run(place, images, model, after: int):
             raise Killed
 
     with pytest.raises(Killed):
-        adapt(images, model, "soda", out=place, listener=listener, **SMALL)
+        adapt(images, model, method="soda", out=place, listener=listener, **SMALL)
     return place
 
 
@@ -56,7 +56,7 @@ def test_a_killed_run_gives_what_it_has_paid_for_and_is_not_touched(
     html = made.path.read_text()
     assert "Unfinished" in html and "has not ended" in html and f"{model.asked:,}" in html
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == kept
-    adapt(images, model, "soda", out=place, resume=True, **SMALL)
+    adapt(images, model, method="soda", out=place, resume=True, **SMALL)
     assert not read_account(place).missing
 
 

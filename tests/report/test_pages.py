@@ -177,7 +177,7 @@ def test_large_images_keep_the_page_small(tmp_path) -> None:
         0, 256, (12, 300, 400, 3), np.uint8
     )  # noise: the worst for JPEG
     model = lambda images: np.stack([images.mean((1, 2, 3)), 1 - images.mean((1, 2, 3))], 1)  # noqa: E731
-    run = adapt(pictures, model, "soda", epochs=1, width=2, batch=12)
+    run = adapt(pictures, model, method="soda", epochs=1, width=2, batch=12)
     check_contained(run.report(tmp_path / "page.html", images=pictures).read_text())
 
 
@@ -193,7 +193,7 @@ def test_images_of_another_run_are_refused(run, images, tmp_path) -> None:
 
 
 def test_a_method_without_an_adaptor_says_so(images, model, tmp_path) -> None:
-    run = adapt(images, model, "lame")
+    run = adapt(images, model, method="lame")
     html = run.report(tmp_path / "page.html", images=images).read_text()
     assert "the images are left as they are" in html and "soda-tta export" not in html
 
@@ -359,10 +359,10 @@ def test_the_command_once_more_has_another_folder_however_it_was_put(run, tmp_pa
 
 def test_runs_side_by_side(images, model, tmp_path) -> None:
     labels = model(images).argmax(axis=1)
-    first = adapt(images, model, "soda", **SMALL)
-    second = adapt(images, model, "soda", **{**SMALL, "lr": 0.5}, seed=1)
+    first = adapt(images, model, method="soda", **SMALL)
+    second = adapt(images, model, method="soda", **{**SMALL, "lr": 0.5}, seed=1)
     made = write_report(
-        [first, second, adapt(images, model, "lame")],
+        [first, second, adapt(images, model, method="lame")],
         tmp_path / "page.html",
         images=images,
         labels=labels,
@@ -379,7 +379,10 @@ def test_runs_side_by_side(images, model, tmp_path) -> None:
 
 
 def test_runs_on_other_images_are_compared_in_numbers_only(images, model, tmp_path) -> None:
-    runs = [adapt(images, model, "soda", **SMALL), adapt(images[:20], model, "soda", **SMALL)]
+    runs = [
+        adapt(images, model, method="soda", **SMALL),
+        adapt(images[:20], model, method="soda", **SMALL),
+    ]
     html = write_report(runs, tmp_path / "page.html").path.read_text()
     assert "Do they agree?" not in html and "In numbers" in html
 
@@ -396,5 +399,5 @@ def test_a_folder_of_files_is_shown_at_the_size_the_run_had(tmp_path, model) -> 
         Image.fromarray(pixels).save(tmp_path / "night" / f"{number}.png")
     from soda_tta.data import open_images
 
-    run = adapt(open_images(tmp_path / "night", 8), model, "soda", **SMALL)
+    run = adapt(open_images(tmp_path / "night", 8), model, method="soda", **SMALL)
     assert "<img" in run.report(tmp_path / "page.html", images=tmp_path / "night").read_text()

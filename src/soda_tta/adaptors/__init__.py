@@ -5,7 +5,11 @@ from soda_tta.adaptors.bank import Bank, BankAdaptor
 from soda_tta.adaptors.identity import Identity
 from soda_tta.adaptors.network import NetworkAdaptor, PaperNetwork
 
+# The adaptors that `--set adaptor=NAME` chooses from.
+ADAPTORS = {"network": PaperNetwork, "bank": Bank}
+
 __all__ = [
+    "ADAPTORS",
     "DEVIATION",
     "Adaptor",
     "Bank",

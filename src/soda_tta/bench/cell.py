@@ -14,7 +14,7 @@ from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.engine.plan import Plan, plan_run
 from soda_tta.errors import MethodError, SodaError
-from soda_tta.methods import LoopMethod, Method, find_method
+from soda_tta.methods import Method, find_method
 
 CLEAN = "clean"
 ORDERS = ("given", "classes")
@@ -127,8 +127,7 @@ class Cell:
             )
         self._check_model()
         self.plan()
-        if isinstance(recipe := self.recipe, LoopMethod):
-            recipe.check_size()
+        self.recipe.check()
 
     def plan(self) -> Plan:
         """What it will ask of the model, at most."""

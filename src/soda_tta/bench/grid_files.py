@@ -15,7 +15,8 @@ from soda_tta.bench.cell import CLEAN, Cell
 from soda_tta.data.corruptions import SEVERITIES
 from soda_tta.errors import MethodError
 from soda_tta.methods import Method, find_method
-from soda_tta.methods.loop_method import ALIASES, OTHERS
+from soda_tta.methods.loop_method import EXCHANGEABLE
+from soda_tta.settings import ALIASES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -113,7 +114,7 @@ def known_settings(name: str, choices: dict[str, Any]) -> set[str] | None:
 def settings_of_parts(method: Method, choices: dict[str, Any]) -> set[str]:
     """Numbers that a method has with another part in place of its own: those of evolution, say."""
     found: set[str] = set()
-    for part in {*OTHERS, "step"} & choices.keys() & method.settings.keys():
+    for part in {*EXCHANGEABLE, "step"} & choices.keys() & method.settings.keys():
         for value in choices[part] if isinstance(choices[part], list) else [choices[part]]:
             with suppress(MethodError):  # the cell says what is wrong
                 found |= method.but(**{part: value}).settings.keys()

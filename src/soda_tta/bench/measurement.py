@@ -63,7 +63,7 @@ def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
         ],
         "losses": losses(run.history),
         "curve": curve.points,
-        "card": run.card,
+        "card": run.card.facts(),
         **({} if (code := code_of(cell.method)) is None else {"code": code}),
     }
 
@@ -96,9 +96,9 @@ def start_cell(cell: Cell, images: Dataset, working: Path | None) -> tuple[Run, 
     run = adapt(
         images,
         cell.box(),
-        method,
-        budget,
-        seed,
+        method=method,
+        budget=budget,
+        seed=seed,
         out=working,
         resume=resume,
         listener=curve,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.engine.adapt import PAPER_STEPS
 from soda_tta.methods import all_methods
+from soda_tta.methods.loop_method import PAPER_STEPS
 
 PAIR = (
     "gaussian_noise",

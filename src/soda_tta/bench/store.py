@@ -13,7 +13,8 @@ from typing import Any
 
 from soda_tta.bench.cell import Cell
 from soda_tta.errors import RunError, SodaError, StorageError
-from soda_tta.storage.atomic import alone, append_bytes, make_folder
+from soda_tta.storage.atomic import append_bytes, make_folder
+from soda_tta.storage.locks import locked
 
 FORMAT = 1
 MEASURED = ("before", "after", "queries_per_image")  # what every table shows of a result
@@ -99,7 +100,7 @@ class Store:
             if self.path.exists() and not self.path.stat().st_size:
                 self.path.unlink()
         otherwise = f"another process is running cells into {self.folder}; wait for it, or give another folder and merge."
-        with alone(self.folder, otherwise):
+        with locked(self.folder, otherwise):
             yield
 
     def adaptor_path(self, cell: Cell) -> Path:

@@ -13,7 +13,7 @@ from soda_tta.bench.cell import CLEAN, ORDERS, Cell
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.errors import SodaError
 from soda_tta.methods import all_methods
-from soda_tta.methods.loop_method import ALIASES
+from soda_tta.settings import ALIASES
 
 ORDER = (*CORRUPTIONS, CLEAN)
 Entry = tuple[Cell, dict[str, Any]]

@@ -6,12 +6,14 @@ from soda_tta.box.backends.python import CallableBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.facts import Input
+from soda_tta.box.ledger import Ledger
 from soda_tta.box.load import load_box
+from soda_tta.box.meter import Meter
 from soda_tta.box.wrappers.batched import Batched
 from soda_tta.box.wrappers.cached import Cached
-from soda_tta.box.wrappers.metered import Ledger, Metered
+from soda_tta.box.wrappers.metered import Metered
 from soda_tta.box.wrappers.quantised import Quantised
-from soda_tta.box.wrappers.recorded import Recorded, Transcript, asking, left_to_spend
+from soda_tta.box.wrappers.recorded import Recorded
 from soda_tta.box.wrappers.retrying import Retrying
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "CallableBox",
     "Input",
     "Ledger",
+    "Meter",
     "Metered",
     "ModuleBox",
     "OnnxBox",
@@ -28,9 +31,6 @@ __all__ = [
     "Quantised",
     "Recorded",
     "Retrying",
-    "Transcript",
     "Wrapper",
-    "asking",
-    "left_to_spend",
     "load_box",
 ]

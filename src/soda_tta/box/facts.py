@@ -14,6 +14,7 @@ from soda_tta.types import Array
 
 DTYPES = ("float32", "float16", "uint8")
 NORMALISATION = ("mean", "std", "pixel_range")
+CARRIED_OVER = ("mean", "std", "pixel_range", "layout", "channels", "logits", "partial")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The command `soda-tta`: one file a command, each thin."""
+"""The command `soda-tta`: one file per command, each thin: parse, call the library, print."""
 
 from __future__ import annotations
 
@@ -25,29 +25,36 @@ from soda_tta.cli import (
     methods,
     report,
 )
+from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import SodaError
 
-COMMANDS = (demo, doctor, adapt, apply, export, report, methods, corrupt, data, bench, completion)
+COMMANDS = (
+    *(demo, doctor, adapt, apply, export, report),
+    *(methods, corrupt, data, bench, completion),
+)
+NO_SPACE = "No space left on device: free some and run again with --resume."
+UNEXPECTED = 70  # EX_SOFTWARE: a bug of ours
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, instead of all that would be right."""
+    """Says what is wrong in one line, instead of listing everything that would be right."""
 
     def error(self, message: str) -> NoReturn:
+        """Print the message and exit with status 2."""
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
     parser = Parser(
         prog="soda-tta",
-        description="Adapt the images, not the model: for image classifiers that answer only with probabilities.",
+        description="Adapt the images, not the model: for image classifiers that return only "
+        "probabilities.",
         epilog="Start with 'soda-tta demo'. Each command explains itself: soda-tta COMMAND --help.",
     )
     parser.add_argument("--version", action="version", version=f"soda-tta {__version__}")
     parser.add_argument(
-        "--debug",
-        action="store_true",
-        help="show the whole trace of an error; also after a command",
+        "--debug", action="store_true", help="show the traceback of an error; also after a command"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in COMMANDS:
@@ -56,41 +63,47 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given  # wherever it stands
-    given = [word for word in given if word != "--debug"]
-    options = build_parser().parse_args(given)
-    warnings.showwarning = lambda message, *_, **__: print(f"soda-tta: {message}", file=sys.stderr)
-    options.given = given
+    """Run one command; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words  # wherever it stands
+    words = [word for word in words if word != "--debug"]
+    options = build_parser().parse_args(words)
+    options.given = words
+    warnings.showwarning = lambda message, *_, **__: complain(str(message))
     try:
         return int(options.run(options))
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stderr.close()
         return 0
     except KeyboardInterrupt as interruption:
-        print(f"soda-tta: interrupted. {interruption}", file=sys.stderr)
+        complain(f"interrupted. {interruption}")
         return 130
     except Exception as error:
         if debug:
             raise
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            print(
-                "soda-tta: there is no room left where this was to be written; make some.",
-                file=sys.stderr,
-            )
-            silence(sys.stdout)
-            return 2
-        expected = isinstance(error, SodaError)
-        print(f"soda-tta: {error if expected else unexpected(error)}", file=sys.stderr)
-        return 2 if expected else 70  # EX_SOFTWARE
+        return failed(error)
+
+
+def failed(error: Exception) -> int:
+    """Print what went wrong in one line; returns the exit status."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        complain(NO_SPACE)
+        silence(sys.stdout)
+        return 2
+    if isinstance(error, SodaError):
+        complain(str(error))
+        return 2
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    complain(f"{text}. This is a bug in soda-tta; run again with --debug and report the traceback.")
+    return UNEXPECTED
+
+
+def complain(text: str) -> None:
+    """Print a line to standard error, with flags in place of Python spellings."""
+    print(f"soda-tta: {as_flags(text)}", file=sys.stderr)
 
 
 def silence(stream: TextIO) -> None:
-    """What could not be written is not tried again at the end of the process."""
+    """Keep Python from writing again at its end what could not be written."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def unexpected(error: Exception) -> str:
-    what = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"{what}. This is not your doing; run it again with --debug and report what it prints."

@@ -6,8 +6,7 @@ import argparse
 import json
 import shlex
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, money, table
 from soda_tta.cli.interrupt import Interrupt
@@ -15,19 +14,29 @@ from soda_tta.cli.options import add_images, add_model, images_from, model_from
 from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
 
+if TYPE_CHECKING:
+    from soda_tta.data import Images
+    from soda_tta.engine.plan import Plan
+    from soda_tta.engine.run import Run
+    from soda_tta.judging.certificate import Certificate
+    from soda_tta.methods import Method
+
 EXAMPLES = """\
 examples:
   soda-tta adapt --model model.onnx --images night/ --out runs/night --budget 5 --dry-run --price 1.5
-  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/b --budget 10
+  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/b
   soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night --labels some.csv
-  soda-tta adapt ... --method soda --set lr=auto      the paper's method, its learning rate chosen without labels
-  soda-tta adapt ... --out runs/night --resume        continue after a kill, a crash or Ctrl-C
+  soda-tta adapt ... --method soda --set lr=auto      the paper's method; its learning rate is chosen
+                                                      without labels
+  soda-tta adapt ... --out runs/night --resume        continue after a crash, a kill or Ctrl-C
 
-Every query is counted. A killed run continues where it was: no step that was paid is paid again.
+Every query is counted. A run that was killed continues where it stopped: no completed step is billed twice.
 """
+KEPT = "What was answered so far is kept"
 
 
 def add_to(commands: Any) -> None:
+    """Register the command."""
     parser = commands.add_parser(
         "adapt",
         help="learn from unlabelled images how to change them so that the model does better",
@@ -39,7 +48,7 @@ def add_to(commands: Any) -> None:
     add_images(parser)
     group = parser.add_argument_group("the run")
     group.add_argument(
-        "--out", metavar="RUN", help="directory for the run (not needed with --dry-run)"
+        "--out", metavar="RUN", help="folder for the run (not needed with --dry-run)"
     )
     group.add_argument(
         "--method", default="soda-e", metavar="NAME", help="see 'soda-tta methods' (default soda-e)"
@@ -48,213 +57,234 @@ def add_to(commands: Any) -> None:
         "--budget",
         type=float,
         metavar="Q",
-        help="at most Q queries an image, all purposes together",
+        help="at most Q queries per image, all purposes together",
     )
     group.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="change a number of the method, such as level=0.001; see 'soda-tta methods'",
+        help="change a setting of the method, such as level=0.001; see 'soda-tta methods NAME'",
     )
     group.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="everything random follows from it (default 0)",
+        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
     )
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="say what the run would cost, without spending a query",
+        "--dry-run", action="store_true", help="print what the run would cost; no query is sent"
     )
     group.add_argument(
-        "--price", type=price, metavar="P", help="money a thousand queries, to print costs"
+        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
     )
     group.add_argument(
         "--labels",
         metavar="FILE",
-        help="true classes of some images (20 to 100 do): certifies the gain afterwards",
+        help="true classes of some images (20 to 100 are enough): certifies the gain afterwards",
     )
     group.add_argument(
         "--classes",
         metavar="FILE",
-        help="names of the model's classes, one a line, for --labels by name",
+        help="names of the model's classes, one per line, for --labels by name",
     )
     group.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+        "--json", action="store_true", help="print machine-readable JSON and nothing else"
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.engine.adapt import adapt, check_call
-    from soda_tta.engine.plan import plan_run
+    """Run the command."""
     from soda_tta.methods import find_method
 
-    recipe = find_method(options.method).but(**changes(options.set))
+    method = find_method(options.method).but(**settings_from(options.set))
     images = images_from(options)
-    if options.labels:  # what is wrong with them is told before anything is paid
+    check_labels(options, images)
+    if options.dry_run:
+        return dry_run(options, method, images)
+    check_out(options)
+    result = adapted(options, method, images)
+    return show(options, result)
+
+
+def check_labels(options: argparse.Namespace, images: Images) -> None:
+    """Report what is wrong with the labels before anything is billed."""
+    if options.labels:
         from soda_tta.report.labels import read_labels
 
-        read_labels(
-            options.labels,
-            [images.name(index) for index in range(len(images))],
-            classes_of(options),
-            None,
-        )
+        names = [images.name(index) for index in range(len(images))]
+        read_labels(options.labels, names, classes_of(options), None)
     elif options.classes:
         raise RunError("--classes names what --labels mean; give --labels too.")
-    if options.dry_run:
-        check_call(
-            recipe, images, model_from(options), options.seed
-        )  # loads the model; asks it nothing
-        return dry_run(options, plan_run(recipe, len(images), options.budget), recipe)
+
+
+def check_out(options: argparse.Namespace) -> None:
+    """Refuse a run without a folder, and a resume without a run."""
+    from soda_tta.storage.run_folder import RunFolder
+
     if options.out is None:
-        raise RunError("give --out RUN, a directory for the run (or --dry-run to see its cost).")
-    if options.resume and not (Path(options.out) / "run.json").exists():
+        raise RunError("give --out RUN, a folder for the run (or --dry-run to see its cost).")
+    if options.resume and not RunFolder(options.out).holds_run:
         raise RunError(
-            f"there is no run in {options.out} to go on with; leave --resume out to begin one."
+            f"there is no run in {options.out} to resume; leave out --resume to start one."
         )
+
+
+def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
+    """The run; errors say how to continue where something was billed."""
+    from soda_tta.engine.adapt import adapt
+    from soda_tta.storage.run_folder import RunFolder
+
     box = model_from(options)
-    resume_with = shlex.join(
-        ["soda-tta", *(word for word in options.given if word != "--resume"), "--resume"]
-    )
+    folder = RunFolder(options.out)
     with Interrupt() as interrupt, Display(quiet=options.json) as display:
         try:
-            result = adapt(
+            return adapt(
                 images,
                 box,
-                recipe,
-                options.budget,
-                options.seed,
+                method=method,
+                budget=options.budget,
+                seed=options.seed,
                 out=options.out,
                 resume=options.resume,
                 stop=interrupt,
                 listener=display,
                 command=options.given,
             )
-        except KeyboardInterrupt:  # the second, in the middle of a question
-            raise KeyboardInterrupt(
-                f"What was answered before is kept; continue with: {resume_with}"
-            ) from None
-        except SodaError as error:
-            if isinstance(error, BoxError) and anything_paid(Path(options.out)):
-                raise BoxError(
-                    f"{error}\nWhat was answered before is kept; continue with: {resume_with}"
-                ) from error
-            if isinstance(error, BudgetError) and anything_paid(Path(options.out)):
-                raise BudgetError(
-                    f"{error} Another budget is another run: give it another --out."
-                ) from error
-            raise
+        except KeyboardInterrupt:  # the second, in the middle of a query
+            raise KeyboardInterrupt(f"{KEPT}; continue with: {resume_with(options)}") from None
+        except BoxError as error:
+            if not folder.holds_billed_work:
+                raise
+            text = f"{error}\n{KEPT}; continue with: {resume_with(options)}"
+            raise BoxError(text) from error
+        except BudgetError as error:
+            if not folder.holds_billed_work:
+                raise
+            text = f"{error} Another budget is another run: give it another --out."
+            raise BudgetError(text) from error
+
+
+def resume_with(options: argparse.Namespace) -> str:
+    """The command that continues this run."""
+    words = [word for word in options.given if word != "--resume"]
+    return shlex.join(["soda-tta", *words, "--resume"])
+
+
+def show(options: argparse.Namespace, result: Run) -> int:
+    """Print what came out, and the certificate if there are labels."""
     if not options.json:
-        known = {"labels": options.labels, "classes": options.classes}
-        print_summary(result, images=options.images, out=options.out, price=options.price, **known)
-    certified, amiss = None, None
+        print_summary(
+            result,
+            images=options.images,
+            out=options.out,
+            price=options.price,
+            labels=options.labels,
+            classes=options.classes,
+        )
+    certificate: Certificate | None = None
+    problem: SodaError | None = None
     if options.labels and result.after is not None:
         try:
-            certified = certificate(result, options)
+            certificate = certify_run(result, options)
         except SodaError as error:
-            amiss = error
+            problem = error
     if options.json:
-        facts = {} if certified is None else {"certificate": certified.facts()}
-        facts |= {} if amiss is None else {"certificate_error": str(amiss)}
-        print(json.dumps({**result.summary(), "out": options.out, **facts}))
-    elif certified is not None:
-        print(f"  {certified.sentence}")
-    if amiss is not None:
-        raise amiss
+        facts: dict[str, Any] = {**result.summary(), "out": options.out}
+        if certificate is not None:
+            facts["certificate"] = certificate.facts()
+        if problem is not None:
+            facts["certificate_error"] = str(problem)
+        print(json.dumps(facts))
+    elif certificate is not None:
+        print(f"  {certificate.sentence}")
+    if problem is not None:
+        raise problem
     if result.stopped == "interrupted":
         if not options.json:
-            print(f"continue with: {resume_with}")
+            print(f"continue with: {resume_with(options)}")
         return 130
     return 0
 
 
-def anything_paid(out: Path) -> bool:
-    """Whether answers or steps are on disk that a resume would use."""
-    kept = [
-        path
-        for path in (out / "working").rglob("*")
-        if path.suffix in (".answers", ".jsonl", ".transcript")
-    ]
-    return any(path.stat().st_size for path in kept)
-
-
 def classes_of(options: argparse.Namespace) -> Any:
+    """The names of the model's classes, if given."""
     from soda_tta.report.labels import read_classes
 
     return read_classes(options.classes) if options.classes else None
 
 
-def certificate(result: Any, options: argparse.Namespace) -> Any:
-    """What the labelled images say: after the run has ended, so that they cannot have been part of it."""
+def certify_run(result: Run, options: argparse.Namespace) -> Certificate:
+    """What the labelled images say. The run has ended, so they cannot have influenced it."""
     from soda_tta.judging.certificate import certify
     from soda_tta.report.labels import read_labels
 
+    classes = result.before.shape[1]
     try:
-        read = read_labels(
-            options.labels, result.names, classes_of(options), result.before.shape[1]
-        )
+        read = read_labels(options.labels, result.names, classes_of(options), classes)
     except SodaError as error:
-        named = ["--classes", options.classes] if options.classes else []
-        again = shlex.join(["soda-tta", "report", options.out, "--labels", options.labels, *named])
-        raise type(error)(
-            f"{error} The run itself is finished; with labels that fit: {again}"
-        ) from error
-    return certify(
-        result.before[read.known], result.probabilities[read.known], read.values[read.known]
-    )
+        words = ["soda-tta", "report", options.out, "--labels", options.labels]
+        if options.classes:
+            words += ["--classes", options.classes]
+        text = f"{error} The run itself is finished; with labels that fit: {shlex.join(words)}"
+        raise type(error)(text) from error
+    known = read.known
+    return certify(result.before[known], result.probabilities[known], read.values[known])
 
 
-def dry_run(options: argparse.Namespace, plan: Any, recipe: Any) -> int:
-    from soda_tta.methods import Method
+def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
+    """Print what the run would cost. The model is loaded, but no query is sent."""
+    from soda_tta.engine.adapt import check_call
+    from soda_tta.engine.plan import plan_run
 
+    plan = plan_run(method, len(images), options.budget)
+    check_call(method, images, model_from(options), options.seed)
     if options.json:
-        cost = (
-            {}
-            if options.price is None
-            else {"price": options.price, "money": plan.total / 1000 * options.price}
-        )
-        facts = {
-            "method": recipe.name,
-            "settings": recipe.settings,
-            "queries_per_image": plan.queries_per_image,
-        }
-        print(json.dumps({**asdict(plan), "total": plan.total, **facts, **cost}))
+        print(json.dumps(plan_facts(plan, method, options.price)))
         return 0
-    parts = ", ".join(f"{purpose} {queries:,}" for purpose, queries in plan.queries.items())
-    most = "at most " if isinstance(recipe, Method) else ""
-    print(f"{recipe.name} would ask {most}{plan.total:,} queries; nothing was asked.")
-    rows = [("images", f"{plan.images:,}")]
-    if isinstance(recipe, Method):
-        rows += [("plan", recipe.outline(plan.images, plan.limit))]
-    else:
-        rows += [
-            ("epochs", f"{plan.epochs} of {recipe.epochs}" if plan.shortened else f"{plan.epochs}")
-        ]
-    rows += [
-        ("queries", parts),
-        ("an image", f"{plan.queries_per_image:.2f}{money(plan.total, options.price)}"),
+    parts = [f"{purpose} {queries:,}" for purpose, queries in plan.queries.items()]
+    print(f"{method.name} would send at most {plan.total:,} queries; none was sent.")
+    rows = [
+        ("images", f"{plan.images:,}"),
+        ("plan", method.outline(plan)),
+        ("queries", ", ".join(parts)),
+        ("per image", f"{plan.queries_per_image:.2f}{money(plan.total, options.price)}"),
     ]
     print(table(rows))
     return 0
 
 
+def plan_facts(plan: Plan, method: Method, price: float | None) -> dict[str, Any]:
+    """A plan as JSON."""
+    facts = {
+        **asdict(plan),
+        "total": plan.total,
+        "method": method.name,
+        "settings": method.settings,
+        "queries_per_image": plan.queries_per_image,
+    }
+    if price is not None:
+        facts |= {"price": price, "cost": plan.total / 1000 * price}
+    return facts
+
+
 def price(text: str) -> float:
-    value = float(text)
+    """A price per 1,000 queries."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
     if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text} is no price; give money a thousand queries")
+        message = f"{text!r} is not a valid price; give a number per 1,000 queries"
+        raise argparse.ArgumentTypeError(message)
     return value
 
 
-def changes(pairs: list[str]) -> dict[str, str]:
+def settings_from(pairs: list[str]) -> dict[str, str]:
     """['q=10', 'lr=auto'] as a dictionary."""
-    split = [pair.partition("=") for pair in pairs]
-    for name, sign, value in split:
+    settings = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
         if not (name and sign and value):
-            raise MethodError(f"--set takes NAME=VALUE, such as q=10; got {name + sign + value!r}.")
-    return {name: value for name, _, value in split}
+            raise MethodError(f"--set takes NAME=VALUE, such as q=10; got {pair!r}.")
+        settings[name] = value
+    return settings

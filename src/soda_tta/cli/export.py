@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
-from soda_tta.cli.saved import saved_adaptor
 from soda_tta.errors import SodaError
 
 
@@ -33,8 +33,12 @@ def run(options: argparse.Namespace) -> int:
     target = Path(options.onnx)
     if target.exists() and not options.force:
         raise SodaError(f"{target} exists; choose another name, or add --force.")
-    adaptor, _ = saved_adaptor(options.adaptor)
-    deviation = adaptor.to_onnx(options.onnx)
+    from soda_tta.engine.saved import load_adaptor
+
+    saved = load_adaptor(options.adaptor)
+    for text in saved.notices:
+        print(f"soda-tta: {text}", file=sys.stderr)
+    deviation = saved.adaptor.to_onnx(options.onnx)
     if options.json:
         print(json.dumps({"onnx": options.onnx, "largest_deviation": deviation}))
     else:

@@ -6,59 +6,73 @@ import argparse
 import json
 from typing import Any
 
+IMAGES = 10_000  # the paper's number, for which costs are shown
+
 
 def add_to(commands: Any) -> None:
+    """Register the command."""
     parser = commands.add_parser(
         "methods", help="list the methods, what they need and what they cost", description=__doc__
     )
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="one method: every number of it and what it means"
+        "name", nargs="?", metavar="NAME", help="one method: all its settings and what they mean"
     )
     parser.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, with every number"
+        "--json", action="store_true", help="print machine-readable JSON, with all settings"
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.engine.plan import plan_run
-    from soda_tta.methods import all_methods, find_method
-    from soda_tta.methods.loop_method import ALIASES
-    from soda_tta.methods.meanings import meanings
-
-    images = 10_000  # as in the paper
-    chosen = list(all_methods().values()) if options.name is None else [find_method(options.name)]
-    rows: list[dict[str, Any]] = [
-        {
-            "name": recipe.name,
-            "needs": recipe.needs,
-            "queries_per_image": plan_run(recipe, images).queries_per_image,
-            "of_images": images,
-            "summary": recipe.summary,
-            "settings": recipe.settings,
-            "meanings": meanings(recipe),
-        }
-        for recipe in chosen
-    ]
+    """Run the command."""
+    rows = method_rows(options.name)
     if options.json:
         print(json.dumps(rows))
         return 0
     width = max(len("method"), *(len(row["name"]) for row in rows))
-    print(f"{'method':<{width}} {'needs':<14} {'queries an image':>16}  what it does")
+    print(f"{'method':<{width}} {'needs':<14} {'queries per image':>17}  what it does")
     for row in rows:
-        print(
-            f"{row['name']:<{width}} {row['needs']:<14} {row['queries_per_image']:>16,.0f}  {row['summary']}"
-        )
-    print(f"\nQueries an image: of {images:,} images, without a budget.")
+        cost = f"{row['queries_per_image']:>17,.0f}"
+        print(f"{row['name']:<{width}} {row['needs']:<14} {cost}  {row['summary']}")
+    print(f"\nQueries per image: for {IMAGES:,} images, without a budget.")
     if options.name is None:
-        print("The settings of one of them: soda-tta methods NAME")
-        return 0
-    settings, meant = rows[0]["settings"], rows[0]["meanings"]
-    print(
-        "\nIts settings; change one with --set NAME=VALUE:" if settings else "\nIt has no settings."
-    )
-    short = {name: f"{name} ({letter})" for letter, name in ALIASES.items()}
-    widest = max((len(str(value)) for value in settings.values()), default=0)
-    for name, value in settings.items():
-        print(f"  {short.get(name, name):<16} {value!s:<{widest}}  {meant[name]}".rstrip())
+        print("The settings of a method: soda-tta methods NAME")
+    else:
+        print_settings(rows[0])
     return 0
+
+
+def method_rows(name: str | None) -> list[dict[str, Any]]:
+    """Every method, or the one of this name, as JSON."""
+    from soda_tta.engine.plan import plan_run
+    from soda_tta.methods import all_methods, find_method
+
+    chosen = list(all_methods().values()) if name is None else [find_method(name)]
+    return [
+        {
+            "name": method.name,
+            "needs": method.needs,
+            "queries_per_image": plan_run(method, IMAGES).queries_per_image,
+            "of_images": IMAGES,
+            "summary": method.summary,
+            "settings": method.settings,
+            "meanings": method.meanings,
+        }
+        for method in chosen
+    ]
+
+
+def print_settings(row: dict[str, Any]) -> None:
+    """The settings of one method, with their meanings."""
+    from soda_tta.settings import ALIASES
+
+    settings = row["settings"]
+    if not settings:
+        print("\nIt has no settings.")
+        return
+    print("\nIts settings; change one with --set NAME=VALUE:")
+    shown = {name: f"{name} ({letter})" for letter, name in ALIASES.items()}
+    widest = max(len(str(value)) for value in settings.values())
+    for name, value in settings.items():
+        line = f"  {shown.get(name, name):<16} {value!s:<{widest}}  {row['meanings'][name]}"
+        print(line.rstrip())

@@ -107,10 +107,16 @@ MODEL_OPTIONS = (
 )
 
 
+def model_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The facts about the model that the user specified, as `load_box` takes them."""
+    facts = {name: getattr(options, name) for name in MODEL_OPTIONS}
+    facts["binary"] = None if options.tensors is None else options.tensors == "binary"
+    return facts
+
+
 def model_from(options: argparse.Namespace) -> Box:
-    stated: dict[str, Any] = {name: getattr(options, name) for name in MODEL_OPTIONS}
-    stated["binary"] = None if options.tensors is None else options.tensors == "binary"
-    return load_box(options.model, **stated)
+    """The model that the user chose."""
+    return load_box(options.model, **model_options(options))
 
 
 def add_images(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""What `adapt` prints at its end: what came out, what it cost, and a small chart of before and after."""
+"""What `adapt` prints at the end: what came out, what it cost, and a chart of before and after."""
 
 from __future__ import annotations
 
@@ -25,71 +25,69 @@ def print_summary(
     labels: str | None = None,
     classes: str | None = None,
 ) -> None:
-    """Print to standard output; colours only on a terminal that wants them."""
+    """Print to standard output; in colour only on a terminal that supports it."""
     console = Console(highlight=False, soft_wrap=True)
 
     def line(name: str, value: str, style: str = "") -> None:
         console.print(f"  {name:<{WIDTH}} ", end="", markup=False, style="dim")
         console.print(value, markup=False, style=style)
 
-    spent = ", ".join(
-        f"{purpose} {queries:,}" for purpose, queries in run.ledger.by_purpose().items()
-    )
-    console.print(f"{run.card['method']} on {images}", style="bold", markup=False)
+    by_purpose = run.ledger.by_purpose()
+    spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in by_purpose.items())
+    console.print(f"{run.card.method} on {images}", style="bold", markup=False)
     line("images", f"{len(run.before):,}")
     line("queries", f"{run.ledger.total:,} ({spent})")
-    line("an image", f"{run.queries_per_image:.2f}{money(run.ledger.total, price)}")
+    line("per image", f"{run.queries_per_image:.2f}{money(run.ledger.total, price)}")
     if run.after is None:
-        line("answers changed", "not known yet: the adapted images were not asked about")
+        line("answers changed", "not known yet: the adapted images were not sent to the model")
     else:
         line("answers changed", f"{run.changed:,} ({run.changed / len(run.before):.1%})")
-        print_chart(
-            console, run, "" if labels else " (labels would tell: soda-tta report --labels)"
-        )
-    if "chosen_lr" in run.card:
-        line("chosen lr", f"{run.card['chosen_lr']:g}")
+        hint = "" if labels else " (to measure it: soda-tta report --labels)"
+        print_chart(console, run, hint)
+    if run.card.chosen_lr is not None:
+        line("chosen lr", f"{run.card.chosen_lr:g}")
     if run.adaptor.parameters.size:
-        line("the adaptor", run.adaptor.describe())
+        line("adaptor", run.adaptor.describe())
     if run.verdict is not None:
-        line("verdict", run.verdict.sentence, "bold green" if run.verdict.adopt else "bold yellow")
+        style = "bold green" if run.verdict.adopt else "bold yellow"
+        line("verdict", run.verdict.sentence, style)
     line("seconds", f"{run.seconds:.1f}")
     line("stopped", f"{run.stopped}: {run.reason}")
     if out is not None:
-        line("written", out)
+        line("written to", out)
         if run.stopped != "interrupted":
-            known = [
-                *(["--labels", labels] if labels else []),
-                *(["--classes", classes] if classes else []),
-            ]
-            line(
-                "look at it",
-                shlex.join(["soda-tta", "report", out, "--images", images, *known]),
-                "cyan",
-            )
+            line("report", report_command(out, images, labels, classes), "cyan")
 
 
-def print_chart(console: Console, run: Run, better: str) -> None:
+def report_command(out: str, images: str, labels: str | None, classes: str | None) -> str:
+    """The command that makes a page of this run."""
+    words = ["soda-tta", "report", out, "--images", images]
+    if labels:
+        words += ["--labels", labels]
+    if classes:
+        words += ["--classes", classes]
+    return shlex.join(words)
+
+
+def print_chart(console: Console, run: Run, hint: str) -> None:
     """Estimated accuracy and confidence, before above after."""
     from soda_tta.judging.estimate import estimate_accuracy
 
     assert run.after is not None
     moments = (("before", run.before, "yellow"), ("after", run.after, "blue"))
-    console.print(f"  accuracy, estimated without labels{better}", style="dim")
+    console.print(f"  accuracy, estimated without labels{hint}", style="dim")
     for name, probabilities, style in moments:
-        guess = estimate_accuracy(probabilities)
+        estimate = estimate_accuracy(probabilities)
+        drawn = bar(estimate.accuracy, encoding=console.encoding)
+        most = "at most " if estimate.bound else ""  # the model returns classes only
+        interval = f"({estimate.low:.0%} to {estimate.high:.0%})"
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
-        console.print(
-            bar(guess.accuracy, encoding=console.encoding), end="", style=style, markup=False
-        )
-        most = "at most " if guess.bound else ""  # the model answers with classes
-        console.print(
-            f"  {most}{guess.accuracy:4.0%}  ({guess.low:.0%} to {guess.high:.0%})", markup=False
-        )
+        console.print(drawn, end="", style=style, markup=False)
+        console.print(f"  {most}{estimate.accuracy:4.0%}  {interval}", markup=False)
     console.print("  confidence, from 0 to 1", style="dim")
     for name, probabilities, style in moments:
         confidence = probabilities.max(axis=1)
+        drawn = histogram(confidence, 30, console.encoding)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
-        console.print(
-            histogram(confidence, 30, console.encoding), end="", style=style, markup=False
-        )
+        console.print(drawn, end="", style=style, markup=False)
         console.print(f"  mean {confidence.mean():.3f}", markup=False)

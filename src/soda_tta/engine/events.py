@@ -1,20 +1,19 @@
-"""What a run tells whoever watches it."""
+"""What a run reports to its listener while it works."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import Any
 
-if TYPE_CHECKING:
-    from soda_tta.adaptors import Adaptor
-    from soda_tta.box import Ledger
-    from soda_tta.engine.plan import Plan
+from soda_tta.adaptors import Adaptor
+from soda_tta.box import Ledger
+from soda_tta.engine.plan import Plan
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The run is about to begin, or to go on; the ledger is the live one."""
+    """The run is about to begin, or to continue; the ledger is the live one."""
 
     plan: Plan
     ledger: Ledger
@@ -31,30 +30,40 @@ class Answered:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a search: what it asked, what came back. This is also a line of the history."""
+    """One step of a search: what it cost and what came of it. It is also a line of the history."""
 
     epoch: int
-    step: int  # within the epoch
+    step: int  # within the epoch, from 1
     of: int  # steps in the epoch
     lr: float
     purpose: str
     queries: int
-    losses: tuple[float, ...]  # of every candidate; the first is the point itself
+    losses: tuple[float, ...]  # of every candidate, the current point first
     mutual_information: float
     cross_entropy: float
 
     @property
     def loss(self) -> float:
+        """The loss at the current point."""
         return self.losses[0]
+
+    def facts(self) -> dict[str, Any]:
+        """The step as plain JSON."""
+        return asdict(self)
+
+    @staticmethod
+    def from_facts(facts: dict[str, Any]) -> Step:
+        """The inverse of `facts`."""
+        return Step(**{**facts, "losses": tuple(facts["losses"])})
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch is complete; `adaptor` is the live one with its parameters of this moment."""
+    """An epoch is complete; `adaptor` is the live one with its current parameters."""
 
     epoch: int
     lr: float
-    loss: float  # its mean
+    loss: float  # the mean over the epoch
     queries: int  # answered so far, all purposes
     adaptor: Adaptor
 

@@ -1,73 +1,125 @@
-"""A pass over all images: each is asked about once, what is paid is kept, and a stop loses nothing."""
+"""A pass over all images: each is sent once, responses are kept, and a stop loses nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.box import Metered
+from soda_tta.box import Meter
 from soda_tta.data import Images
 from soda_tta.engine.events import Answered, Listener, Notice
-from soda_tta.storage.journal import AnswerFile
-from soda_tta.types import Array
+from soda_tta.engine.work import Interrupted
+from soda_tta.storage.answers import AnswerFile
+from soda_tta.types import Array, Purpose
 
-# What is left of a budget goes to some images; whoever wants the rest answered pays one query for each of them.
-UNREACHED = "keep their unadapted answers: lost requests ate the budget; soda-tta apply answers them by this adaptor."
+UNREACHED = (
+    "images keep their unadapted answers: lost requests used up the budget. "
+    "`apply` answers them with this adaptor."
+)
 
 
-class Stopped(Exception):
-    """The user asked to stop in the middle of a pass; its answers so far are on disk."""
+class Pass:
+    """One pass over all images.
 
-
-def answer_all(
-    images: Images,
-    adaptor: Adaptor,
-    box: Metered,
-    path: Path | None,
-    stop: Callable[[], bool],
-    tell: Listener,
-    otherwise: Array | None = None,
-    known: Array | None = None,
-) -> Array:
-    """Every image once; what an earlier process has left in `path` is read back, and so are `known` rows (no NaN).
-
-    If requests lost in a kill have eaten into the budget, the images it no longer reaches for are given `otherwise`.
+    Parameters
+    ----------
+    images : the images.
+    adaptor : what changes them first.
+    meter : the model.
+    purpose : what the queries are counted as.
+    file : where responses are kept; rows of an earlier process are not asked for again.
+    listener : receives the progress.
+    stop : asked after every piece.
+    fallback : the rows to use for images that the budget no longer covers, after lost requests
+        have used it up; None raises BudgetError there.
+    known : rows that were received already; rows of NaN were not.
     """
-    file, piece = AnswerFile(path), min(images.at_once, box.at_once)
-    wanted: Array = np.full(len(images), True)
-    if known is not None:
-        wanted = np.isnan(known[:, 0])
-    box.ledger.recover(int(wanted[: len(file.kept)].sum()), box.purpose)
-    pieces = [file.kept] if len(file.kept) else []
-    start = len(file.kept)
-    while start < len(images):
-        # pieces end at multiples, so that a resumed pass asks in the same groups as an unbroken one
-        place = slice(start, min(start - start % piece + piece, len(images)))
-        asked = start + np.flatnonzero(wanted[place])
-        left = len(asked) if box.ledger.left is None else max(0, box.ledger.left)
-        if otherwise is not None and left < len(asked):
-            if not left:
-                rows = otherwise if known is None else np.where(wanted[:, None], otherwise, known)
-                pieces.append(rows[start:])
-                tell(Notice(f"{int(wanted[start:].sum()):,} images {UNREACHED}"))
+
+    def __init__(
+        self,
+        images: Images,
+        adaptor: Adaptor,
+        meter: Meter,
+        purpose: Purpose,
+        file: AnswerFile,
+        *,
+        listener: Listener = lambda event: None,
+        stop: Callable[[], bool] = lambda: False,
+        fallback: Array | None = None,
+        known: Array | None = None,
+    ) -> None:
+        self.images = images
+        self.adaptor = adaptor
+        self.meter = meter.unrecorded()  # the file keeps the responses
+        self.purpose = purpose
+        self.box = self.meter.asking(purpose)
+        self.file = file
+        self.listener = listener
+        self.stop = stop
+        self.fallback = fallback
+        self.known = known
+        self.wanted: Array = np.full(len(images), True)
+        if known is not None:
+            self.wanted = np.isnan(known[:, 0])
+        self.rows: list[Array] = []  # pieces in order
+        if len(file.kept):
+            self.rows.append(file.kept)
+        meter.recover(int(self.wanted[: len(file.kept)].sum()), purpose)
+
+    @property
+    def done(self) -> int:
+        """Images answered so far."""
+        return sum(len(rows) for rows in self.rows)
+
+    def run(self) -> Array:
+        """Answer every image; raises Interrupted if the user asks to stop."""
+        while self.done < len(self.images):
+            if not self._answer_piece():
                 break
-            place, asked = (
-                slice(start, int(asked[left])),
-                asked[:left],
-            )  # up to the first that is not reached
-        if known is None:
-            rows = box(adaptor(images[place]))
-        else:
-            rows = known[place].copy()
-            if len(asked):
-                rows[asked - start] = box(adaptor(images[asked]))
-        file.append(rows, first=start == 0)
-        pieces.append(rows)
-        start = place.stop
-        tell(Answered(box.purpose, start, len(images)))
-        if start < len(images) and stop():
-            raise Stopped
-    return np.concatenate(pieces)
+            self.listener(Answered(self.purpose, self.done, len(self.images)))
+            if self.done < len(self.images) and self.stop():
+                raise Interrupted
+        return np.concatenate(self.rows)
+
+    def so_far(self) -> Array:
+        """The rows received so far; those of the other images are NaN."""
+        classes = self.rows[0].shape[1] if self.rows else 0
+        rest = np.full((len(self.images) - self.done, classes), np.nan, np.float32)
+        return np.concatenate([*self.rows, rest])
+
+    def _answer_piece(self) -> bool:
+        """Answer the next piece; False if the budget covers no image of it."""
+        start = self.done
+        size = min(self.images.at_once, self.box.at_once)
+        # Pieces end at multiples of the size: a resumed pass sends the same groups of images.
+        end = min(start - start % size + size, len(self.images))
+        asked = start + np.flatnonzero(self.wanted[start:end])
+        left = len(asked) if self.meter.left is None else max(0, self.meter.left)
+        if self.fallback is not None and left < len(asked):
+            if not left:
+                self._use_fallback(start)
+                return False
+            end = int(asked[left])  # up to the first image that is not covered
+            asked = asked[:left]
+        rows = self._rows(slice(start, end), asked)
+        self.file.append(rows, first=start == 0)
+        self.rows.append(rows)
+        return True
+
+    def _rows(self, place: slice, asked: Array) -> Array:
+        if self.known is None:
+            return self.box(self.adaptor(self.images[place]))
+        rows: Array = self.known[place].copy()
+        if len(asked):
+            rows[asked - place.start] = self.box(self.adaptor(self.images[asked]))
+        return rows
+
+    def _use_fallback(self, start: int) -> None:
+        assert self.fallback is not None
+        rows = self.fallback
+        if self.known is not None:
+            rows = np.where(self.wanted[:, None], rows, self.known)
+        self.rows.append(rows[start:])
+        self.listener(Notice(f"{int(self.wanted[start:].sum()):,} {UNREACHED}"))

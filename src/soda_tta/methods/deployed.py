@@ -3,5 +3,5 @@
 from soda_tta.methods.loop_method import LoopMethod
 
 deployed = LoopMethod(
-    name="deployed", summary="The model as it is: one query an image, nothing adapted."
+    name="deployed", summary="The model as it is: one query per image, nothing is adapted."
 )

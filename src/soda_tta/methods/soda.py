@@ -1,16 +1,15 @@
-"""SODA: train the data adaptor from probabilities alone (paper, Algorithm 1), and its white-box relatives."""
+"""SODA: train the data adaptor from probabilities alone (paper, Algorithm 1)."""
 
 from dataclasses import replace
 
 from soda_tta.adaptors import PaperNetwork
 from soda_tta.methods.loop_method import LoopMethod
-from soda_tta.objectives.equations import Soda
-from soda_tta.objectives.reliable import Reliable
+from soda_tta.objectives import Reliable, Soda
 from soda_tta.search import SGD, Adam, Backprop, MultiPoint
 
 soda = LoopMethod(
     name="soda",
-    summary="The paper's SODA with its settings (CIFAR-10-C).",
+    summary="The paper's SODA with its settings for CIFAR-10-C.",
     adaptor=PaperNetwork(width=64, activation="hardswish"),
     reliable=Reliable(tau=0.9, rho=0.9),  # section 3.3
     objective=Soda(alpha=1e-4),  # Eq. 13
@@ -20,13 +19,14 @@ soda = LoopMethod(
     batch=256,
 )
 
-# The paper's lr belongs to its 6,000 steps; with fewer images there are fewer steps and the adaptor hardly moves.
+# The paper's lr belongs to its 6,000 steps. With fewer images there are fewer steps, and the
+# adaptor hardly moves.
 soda_auto = soda.but(lr="auto").renamed(
     "soda-auto", "SODA with its learning rate chosen without labels."
 )
 
 soda_fo = replace(
-    soda.renamed("soda-fo", "SODA with true gradients through the model."),
+    soda.renamed("soda-fo", "White box: SODA with true gradients through the model."),
     needs="gradients",
     search=Backprop(),
 )
@@ -34,7 +34,7 @@ soda_fo = replace(
 soda_r = replace(
     soda.renamed(
         "soda-r",
-        "True gradients, a deeper adaptor with dropout, Adam, and a bound on the perturbation.",
+        "White box: true gradients, a deeper adaptor with dropout, Adam, and a penalty on the norm.",
     ),
     needs="gradients",
     adaptor=PaperNetwork(width=64, blocks=2, dropout=0.5, activation="relu"),

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
-
 from soda_tta.adaptors import Adaptor
 from soda_tta.engine.events import Step
-from soda_tta.engine.run import Run, read_card
+from soda_tta.engine.run import Run
 from soda_tta.errors import RunError
 from soda_tta.judging.verdict import Verdict
-from soda_tta.storage.journal import step_from_json
-from soda_tta.storage.run_folder import WORKING
+from soda_tta.storage.run_folder import RunFolder
+from soda_tta.storage.stored_run import NOT_ANSWERED, read_run_folder
 from soda_tta.types import Array
 
 
@@ -67,8 +62,8 @@ class Account:
 def account_of(run: Run, title: str | None = None) -> Account:
     """The account of a run in memory."""
     return Account(
-        title=title or str(run.card["method"]),
-        card=run.card,
+        title=title or str(run.card.method),
+        card=run.card.facts(),
         before=run.before,
         after=run.after,
         adaptor=run.adaptor,
@@ -84,115 +79,48 @@ def account_of(run: Run, title: str | None = None) -> Account:
     )
 
 
-NOT_ANSWERED = "The adapted images were not asked about; continue the run with --resume."
-
-
 def read_account(folder: Path) -> Account:
-    """The account of a run directory. Only a directory without a readable card is refused; nothing in it is changed."""
-    facts = read_card(folder)
+    """The account of a run folder. Only one without a readable card is refused; nothing changes."""
+    stored = read_run_folder(folder)
+    facts = stored.facts
     account = Account(
         title=folder.resolve().name,
         card=facts,
         folder=folder,
-        stopped=facts.get("stopped"),
+        before=stored.before,
+        after=stored.after,
+        queries=stored.queries,
+        stopped=stored.stopped,
         reason=str(facts.get("reason") or ""),
-        queries=dict(facts.get("queries") or {}),
+        names=stored.names,
         seconds=facts.get("seconds"),
         notices=list(facts.get("notices") or []),
+        missing=list(stored.missing),
     )
-    if account.stopped is None:
-        _read_unfinished(account, folder / WORKING)
-        return account
-    _read_verdict(account, facts.get("verdict"))
-    _read_answers(account, folder / "answers.safetensors")
-    account.history = _steps(account, folder / "history.jsonl")
-    try:
-        account.adaptor = Adaptor.load(folder / "adaptor.safetensors")
-    except RunError as error:
-        account.missing.append(f"The adaptor: {error}")
-    try:
-        with (folder / "predictions.csv").open(
-            newline="", encoding="utf-8", errors="surrogateescape"
-        ) as file:
-            account.names = [row["image"] for row in csv.DictReader(file)]
-    except (OSError, KeyError) as error:
-        account.missing.append(
-            f"The names of the images: predictions.csv cannot be read ({_why(error)})."
-        )
+    _read_steps(account, stored.steps)
+    if account.stopped is not None:
+        _read_verdict(account, facts.get("verdict"))
+        try:
+            account.adaptor = Adaptor.load(RunFolder(folder).adaptor_path)
+        except RunError as error:
+            account.missing.append(f"The adaptor: {error}")
     return account
+
+
+def _read_steps(account: Account, steps: list[dict[str, Any]]) -> None:
+    for facts in steps:
+        try:
+            account.history.append(Step.from_facts(facts))
+        except (TypeError, KeyError):
+            number = len(account.history) + 1
+            account.missing.append(
+                f"The history: line {number} is damaged; the history ends before it."
+            )
+            return
 
 
 def _read_verdict(account: Account, facts: Any) -> None:
     try:
         account.verdict = None if facts is None else Verdict(**facts)
     except TypeError:
-        account.missing.append("The verdict: run.json holds one this version does not understand.")
-
-
-def _read_answers(account: Account, path: Path) -> None:
-    try:
-        answers = load_file(path)
-        account.before, account.after = answers["before"], answers.get("after")
-    except (OSError, SafetensorError, KeyError) as error:
-        account.missing.append(f"The answers: {path.name} cannot be read ({_why(error)}).")
-        return
-    if account.after is None:
-        account.missing.append(NOT_ANSWERED)
-
-
-def _read_unfinished(account: Account, working: Path) -> None:
-    """What a killed run has left: answers already paid, its journal, its book of queries."""
-    account.missing.append(
-        "This run has not ended: it was killed, or is still at work. Continue it with --resume; "
-        "what is shown here is what has been paid so far."
-    )
-    account.before = _paid_answers(working / "select.answers")
-    if account.before is None:
-        account.missing.append("No answer is kept yet, so there is nothing to show but the card.")
-    elif len(account.before) < account.count:
-        account.missing.append(
-            f"The first look has reached {len(account.before):,} of {account.count:,} images."
-        )
-    account.history = max(
-        (_steps(account, path) for path in working.glob("*/history.jsonl")), key=len, default=[]
-    )
-    try:
-        lines = (working / "ledger.txt").read_text().splitlines()
-        for purpose, queries in (line.split() for line in lines):
-            account.queries[purpose] = account.queries.get(purpose, 0) + int(queries)
-    except (OSError, ValueError) as error:
-        account.missing.append(f"The queries spent: the book cannot be read ({_why(error)}).")
-
-
-def _paid_answers(path: Path) -> Array | None:
-    """Whole rows of a file `journal.AnswerFile` writes; a torn one is left out, and left in the file."""
-    raw = path.read_bytes() if path.is_file() else b""
-    classes = int(np.frombuffer(raw[:8], "<i8")[0]) if len(raw) >= 8 else 0
-    rows = (len(raw) - 8) // (4 * classes) if classes > 0 else 0
-    return np.frombuffer(raw, "<f4", rows * classes, 8).reshape(rows, classes) if rows else None
-
-
-def _steps(account: Account, path: Path) -> list[Step]:
-    try:
-        whole = path.read_bytes()
-    except OSError as error:
-        account.missing.append(f"The history: {path.name} cannot be read ({_why(error)}).")
-        return []
-    steps = []
-    for line in whole[: whole.rfind(b"\n") + 1].splitlines():
-        try:
-            steps.append(step_from_json(line))
-        except (ValueError, TypeError, KeyError):
-            account.missing.append(
-                f"The history: line {len(steps) + 1} of {path.name} is damaged; it ends before."
-            )
-            break
-    return steps
-
-
-def _why(error: Exception) -> str:
-    return (
-        error.strerror or type(error).__name__
-        if isinstance(error, OSError)
-        else f"{type(error).__name__}: {error}"
-    )
+        account.missing.append("The verdict: run.json holds one that this version cannot read.")

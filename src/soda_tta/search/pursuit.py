@@ -1,4 +1,4 @@
-"""Greedy pursuit: try a short list of moves, take the one that helps most beyond doubt, try again from there."""
+"""Greedy pursuit: try a short list of moves, take the best one, and try again from there."""
 
 from __future__ import annotations
 
@@ -7,91 +7,118 @@ from dataclasses import dataclass
 import numpy as np
 
 from soda_tta.errors import MethodError
+from soda_tta.settings import setting
 from soda_tta.types import Array
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pursuit:
-    """After a first round of all moves, each round tries the `tried` best ones so far and sums of the best three.
+    """After a first round of all moves, each round tries the best ones so far and some sums.
 
-    A move is taken only if its gain exceeds `caution` standard errors, seen image by image. That keeps most harm out,
-    not all: of thirty moves that do nothing one may look like a gain, which is why a verdict follows. A round
-    without a move shortens the moves; `patience` of them end the search.
+    A move is taken only if its gain exceeds `caution` standard errors, measured image by image.
+    That keeps most harm out, not all: of thirty moves that do nothing, one may look like a gain.
+    This is why a verdict follows. A round without a move shortens the moves; `patience` of them
+    end the search.
     """
 
-    tried: int = 8
-    caution: float = 1.0
-    shorten: float = 0.6
-    patience: int = 3
+    tried: int = setting(8, "moves tried per round; sums of the best three come on top")
+    caution: float = setting(1.0, "standard errors by which a move must gain to be taken")
+    shorten: float = setting(0.6, "factor of the moves' length after a round without a move")
+    patience: int = setting(3, "consecutive rounds without a move that end the search")
 
     def __post_init__(self) -> None:
-        if not (
-            self.tried >= 3 and self.caution >= 0 and 0 < self.shorten < 1 and self.patience >= 1
-        ):
+        plausible = 0 < self.shorten < 1 and self.patience >= 1
+        if not (self.tried >= 3 and self.caution >= 0 and plausible):
             raise MethodError(
-                "pursuit tries at least 3 moves, with caution >= 0, 0 < shorten < 1 and patience >= 1."
+                "pursuit needs tried >= 3, caution >= 0, 0 < shorten < 1 and patience >= 1."
             )
 
     def candidates(self, moves: int) -> tuple[int, int]:
-        """Queries an image: in the first round, and in each of the others."""
+        """Queries per image: in the first round, and in each of the others."""
         return 1 + moves, 1 + self.tried + 4
 
     def start(self, theta: Array, moves: Array) -> PursuitSearch:
+        """Begin at `theta` with these moves, one per row."""
         return PursuitSearch(self, theta, moves)
 
 
 class PursuitSearch:
     """`ask()` for points, `tell()` their losses image by image; `done` when nothing helps any more.
 
+    Examples
+    --------
     >>> search = Pursuit().start(np.zeros(4), np.concatenate([np.eye(4), -np.eye(4)]))
     >>> goal = np.array([2.0, -1.0, 0.0, 0.0])
-    >>> while not search.done: search.tell([[((point - goal) ** 2).sum()] * 9 for point in search.ask()])
+    >>> while not search.done:
+    ...     search.tell([[((point - goal) ** 2).sum()] * 9 for point in search.ask()])
     >>> search.theta
     array([ 2., -1.,  0.,  0.])
     """
 
     def __init__(self, settings: Pursuit, theta: Array, moves: Array) -> None:
-        self.settings, self.moves = settings, np.asarray(moves, np.float64)
+        self.settings = settings
+        self.moves = np.asarray(moves, np.float64)
         self.theta = np.array(theta, np.float64)
-        self.gains = np.full(len(moves), np.inf)  # of each move when last tried
-        self.length, self.failures, self.rounds = 1.0, 0, 0
-        self.steps = np.zeros((0, self.theta.size))
+        self.gains = np.full(len(moves), np.inf)  # of each move when it was last tried
+        self.length = 1.0  # factor of the moves
+        self.failures = 0  # consecutive rounds without a move
+        self.rounds = 0
 
     @property
     def done(self) -> bool:
+        """Whether the search has ended."""
         return self.failures >= self.settings.patience
 
-    def ask(self) -> Array:
-        """The current point, then one point a step tried."""
-        self.order = np.argsort(-self.gains, kind="stable")[
-            : None if not self.rounds else self.settings.tried
-        ]
-        singles = self.length * self.moves[self.order]
+    def _order(self) -> Array:
+        """The moves of this round, the most promising first."""
+        order = np.argsort(-self.gains, kind="stable")
+        return order[: self.settings.tried] if self.rounds else order
+
+    def _steps(self) -> Array:
+        singles = self.length * self.moves[self._order()]
+        if not self.rounds:
+            return singles
         first, second, third = singles[:3]
-        sums = (
-            [first + second, first + third, second + third, first + second + third]
-            if self.rounds
-            else []
-        )
-        self.steps = np.array([*singles, *sums])
-        return np.concatenate([self.theta[None], self.theta + self.steps])
+        sums = [first + second, first + third, second + third, first + second + third]
+        return np.array([*singles, *sums])
+
+    def ask(self) -> Array:
+        """The current point, then one point per step tried; the same until losses are told."""
+        return np.concatenate([self.theta[None], self.theta + self._steps()])
 
     def tell(self, losses: Array) -> None:
-        """Losses of the points last asked for, (points, images); the mean over the images is what counts."""
+        """Losses of the points, as (points, images); the mean over the images is what counts."""
         losses = np.asarray(losses, np.float64)
-        if losses.shape[:1] != (1 + len(self.steps),):
-            raise ValueError(f"{losses.shape} losses for {1 + len(self.steps)} points.")
+        order = self._order()
+        steps = self._steps()
+        if losses.shape[:1] != (1 + len(steps),):
+            raise ValueError(f"{losses.shape} losses for {1 + len(steps)} points.")
         gain = losses[0] - losses[1:]
-        sure = gain.mean(1) - self.settings.caution * gain.std(1) / np.sqrt(gain.shape[1])
-        self.gains[self.order] = gain.mean(1)[: len(self.order)]
-        best = int(sure.argmax())
-        if sure[best] > 0:
-            self.theta = self.theta + self.steps[best]
+        margin = self.settings.caution * gain.std(1) / np.sqrt(gain.shape[1])
+        cautious_gain = gain.mean(1) - margin
+        self.gains[order] = gain.mean(1)[: len(order)]
+        best = int(cautious_gain.argmax())
+        if cautious_gain[best] > 0:
+            self.theta = self.theta + steps[best]
             self.failures = 0
         else:
             self.length *= self.settings.shorten
             self.failures += 1
-        # what did harm long ago may help by now: it slowly comes back among those tried
-        rested = np.setdiff1d(np.arange(len(self.moves)), self.order)
+        # What did harm long ago may help by now: it slowly returns to the moves that are tried.
+        rested = np.setdiff1d(np.arange(len(self.moves)), order)
         self.gains[rested] *= np.where(self.gains[rested] < 0, 0.7, 1.0)
         self.rounds += 1
+
+    def state(self) -> dict[str, Array]:
+        """Everything that is needed to continue, by name."""
+        counts = np.array([self.length, self.failures, self.rounds], np.float64)
+        return {"theta": self.theta, "gains": self.gains, "counts": counts}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a state."""
+        self.theta = state["theta"]
+        self.gains = np.array(state["gains"])
+        length, failures, rounds = state["counts"].tolist()
+        self.length = length
+        self.failures = int(failures)
+        self.rounds = int(rounds)

@@ -1,4 +1,4 @@
-"""Files that are either there whole or not at all, files that only grow, and places where one process works alone."""
+"""Files that are either complete or absent, and files that only grow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from soda_tta.errors import StorageError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place if, and only if, the block succeeds."""
+    """Yield a temporary path that replaces `path` if, and only if, the block succeeds."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,62 +24,52 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(descriptor)
         temporary.replace(path)
     except OSError as error:
+        reason = error.strerror or error
         raise StorageError(
-            f"{path} could not be written: {error.strerror or error}. What was there before is kept."
+            f"{path} could not be written: {reason}. The previous content is kept."
         ) from error
     finally:
-        with suppress(OSError):  # what stood in the way of writing may stand in the way of this
+        with suppress(OSError):  # whatever prevented the write may also prevent the clean-up
             temporary.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> bool:
-    """Whether it had to be made."""
+    """Create a folder and its parents; return whether it had to be created."""
     try:
-        there = folder.exists()
+        exists = folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise StorageError(f"{folder} is a file; choose another --out.") from None
+        raise StorageError(f"{folder} is a file, not a folder; choose another out=.") from None
     except OSError as error:
         raise StorageError(
-            f"{folder} could not be made: {error.strerror}; choose another --out."
+            f"{folder} could not be created: {error.strerror}; choose another out=."
         ) from error
-    return not there
+    return not exists
 
 
 def write_bytes(path: Path, data: bytes) -> None:
+    """Replace a file with `data`, atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str) -> None:
+    """Replace a file with `text`, atomically."""
     write_bytes(path, text.encode(errors="surrogateescape"))  # a file name need not be UTF-8
 
 
 def append_bytes(path: Path, data: bytes) -> None:
+    """Append to a file; create it if it does not exist."""
     try:
         with path.open("ab") as file:
             file.write(data)
     except OSError as error:
         raise StorageError(
-            f"{path} could not be written: {error.strerror}. Make room, then continue with --resume."
+            f"{path} could not be written: {error.strerror}. "
+            "Free some space, then continue with resume=True."
         ) from error
 
 
-@contextmanager
-def alone(place: Path, otherwise: str) -> Iterator[None]:
-    """Nobody else is in such a block of this file or folder; the lock ends with the process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # on Windows, where a folder cannot be opened either
-        yield
-        return
-    descriptor = os.open(place, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system without locks
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StorageError(otherwise) from None
-        yield
-    finally:
-        os.close(descriptor)
+def complete_lines(data: bytes) -> bytes:
+    """The part of a growing file that ends with a newline; a crash may leave half a line."""
+    return data[: data.rfind(b"\n") + 1]

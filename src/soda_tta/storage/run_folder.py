@@ -1,105 +1,240 @@
-"""The directory of a run: made, recognised as the one to continue, or refused."""
+"""The folder of a run: the only code that knows the names, formats and locks of its files."""
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
-from soda_tta.engine.run import Run, read_card
+import numpy as np
+from safetensors.numpy import save
+
 from soda_tta.errors import RunError
-from soda_tta.storage.atomic import alone, make_folder, write_text
+from soda_tta.storage.answers import AnswerFile
+from soda_tta.storage.atomic import make_folder, replacing, write_bytes, write_text
+from soda_tta.storage.book import Book
+from soda_tta.storage.journal import Journal, encoded
+from soda_tta.storage.locks import locked
+from soda_tta.storage.same_run import check_same_run
+from soda_tta.storage.transcript import Transcript
+from soda_tta.types import Array
 
-WORKING = "working"  # the part of a run directory that is only needed to continue the run
-IDENTITY = ("method", "settings", "seed", "budget", "images", "box")
+FORMAT = 2  # of the files in a run folder
+CARD = "run.json"
+ADAPTOR = "adaptor.safetensors"
+ANSWERS = "answers.safetensors"
+HISTORY = "history.jsonl"
+PREDICTIONS = "predictions.csv"
+WORKING = "working"  # what is only needed to continue the run
+BILLED = (".answers", ".jsonl", ".transcript")  # suffixes of files that hold billed work
+ENDED = ("finished", "budget")
 
 
-@contextmanager
-def opened_folder(
-    out: str | Path | None, card: dict[str, Any], resume: bool
-) -> Iterator[Path | None]:
-    """The run directory, made or found to hold this very run; nobody else works in it until the block ends."""
-    if out is None:
-        yield None
-        return
-    folder = Path(out)
-    made = make_folder(folder)
-    with alone(
-        folder,
-        f"another process is working on the run in {folder}; wait for it, or choose another --out.",
-    ):
-        try:
-            _prepare(folder, card, resume)
+class TrainingFiles(NamedTuple):
+    """Where one training keeps its steps and its last checkpoint."""
+
+    journal: Journal
+    checkpoint: Path | None
+
+
+class RunFolder:
+    """Everything a run keeps on disk. Without a path it keeps nothing, and every call still works.
+
+    Parameters
+    ----------
+    path : the folder; None for a run in memory only.
+
+    Examples
+    --------
+    >>> RunFolder(None).answers("select").kept.shape
+    (0, 0)
+    """
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else Path(path)
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, path: str | Path | None, card: dict[str, Any], *, resume: bool
+    ) -> Iterator[RunFolder]:
+        """Create the folder of a run, or check that it holds this run, and lock it for the block.
+
+        Parameters
+        ----------
+        path : the folder; None for a run in memory only.
+        card : the facts that identify the run.
+        resume : whether a run that is already there may be continued.
+        """
+        folder = cls(path)
+        if folder.path is None:
             yield folder
-        finally:
-            if made and not any(folder.iterdir()):
-                folder.rmdir()
-
-
-def forget(folder: Path) -> None:
-    """Take away what was written of a run."""
-    shutil.rmtree(folder / WORKING, ignore_errors=True)
-    (folder / "run.json").unlink(missing_ok=True)
-
-
-def _prepare(folder: Path, card: dict[str, Any], resume: bool) -> None:
-    """Make the run directory, or check that the run in it is this one."""
-    if (folder / "run.json").exists():
-        if not resume:
-            raise RunError(
-                f"{folder} holds a run already; continue it with --resume, or choose another --out."
-            )
-        old = read_card(folder)
-        old["box"].pop("classes", None)
-        if (
-            old["method"] == card["method"]
-        ):  # a number that a version has taken away did nothing; others stay
-            old["settings"] = {
-                name: value for name, value in old["settings"].items() if name in card["settings"]
-            }
-        # the same recipe is planned alike, unless another version planned it
-        old, new = ({**of, "rungs": of["plan"]["rungs"]} for of in (old, card))
-        differs = [
-            name for name in (*IDENTITY, "rungs") if _plain(old.get(name)) != _plain(new[name])
-        ]
-        if differs == ["settings"] and (lacking := _lacking(old["settings"], new["settings"])):
-            version = f"{folder} was begun by a version without {', '.join(lacking)}"
-            raise RunError(f"{version}; finish it with that version, or choose another --out.")
-        if differs:
-            what = "; ".join(f"{name}: {_difference(old.get(name), new[name])}" for name in differs)
-            raise RunError(f"{folder} holds another run ({what}); choose another --out.")
-        for torn in folder.glob(".*.tmp"):  # a kill came while a file was being written
-            torn.unlink(missing_ok=True)
-        return
-    # without a card nothing was asked yet: a process killed that early leaves at most a temporary file behind
-    if not all(path.match(".run.json.*.tmp") for path in folder.iterdir()):
-        raise RunError(f"{folder} is not an empty directory; choose another --out.")
-    write_text(folder / "run.json", json.dumps({**card, "stopped": None}, indent=2) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))
-
-
-def _lacking(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """The numbers that are new since, if nothing else tells the two apart."""
-    same = all(_plain(new[name]) == value for name, value in old.items())
-    return [name for name in new if name not in old] if same else []
-
-
-def _difference(old: Any, new: Any) -> str:
-    if isinstance(old, dict) and isinstance(new, dict):
-        return ", ".join(
-            f"{key} {old.get(key)} there, {new.get(key)} here"
-            for key in new
-            if _plain(old.get(key)) != _plain(new[key])
+            return
+        created = make_folder(folder.path)
+        message = (
+            f"another process is working on the run in {folder.path}; "
+            "wait for it, or choose another out=."
         )
-    return f"{old} there, {new} here"
+        with locked(folder.path, message):
+            try:
+                folder._prepare(card, resume)
+                yield folder
+            finally:
+                if created and not any(folder.path.iterdir()):
+                    folder.path.rmdir()
+
+    def _prepare(self, card: dict[str, Any], resume: bool) -> None:
+        assert self.path is not None
+        if self.holds_run:
+            if not resume:
+                raise RunError(
+                    f"{self.path} already holds a run; continue it with resume=True, "
+                    "or choose another out=."
+                )
+            check_same_run(self.path, self.read_card(), card)
+            for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
+                leftover.unlink(missing_ok=True)
+        else:
+            # Without a card nothing was asked yet: a process killed that early leaves at most a
+            # temporary file.
+            if not all(path.match(f".{CARD}.*.tmp") for path in self.path.iterdir()):
+                raise RunError(f"{self.path} is not an empty folder; choose another out=.")
+            self.write_card({**card, "stopped": None})
+        if not self.ended:
+            (self.path / WORKING).mkdir(exist_ok=True)
+
+    # -- what the folder holds -------------------------------------------------------------------
+
+    @property
+    def holds_run(self) -> bool:
+        """Whether there is a run in it, ended or not."""
+        return self.path is not None and (self.path / CARD).exists()
+
+    @property
+    def ended(self) -> bool:
+        """Whether its run has come to its end, so that there is nothing to continue."""
+        return self.holds_run and self.read_card()["stopped"] in ENDED
+
+    @property
+    def holds_billed_work(self) -> bool:
+        """Whether answers or steps are on disk that a resumed run would use."""
+        if self.path is None:
+            return False
+        kept = [path for path in (self.path / WORKING).rglob("*") if path.suffix in BILLED]
+        return any(path.stat().st_size for path in kept)
+
+    @property
+    def adaptor_path(self) -> Path:
+        """Where its adaptor is, or will be."""
+        assert self.path is not None
+        return self.path / ADAPTOR
+
+    def read_card(self) -> dict[str, Any]:
+        """`run.json`: the protocol card and, once the run has ended, the outcome."""
+        assert self.path is not None
+        path = self.path / CARD
+        try:
+            facts = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError(f"{self.path} holds no run (there is no {CARD}).") from None
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} cannot be read: {error}") from error
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+            raise RunError(
+                f"{path} was written by another version of this package; read it with that version."
+            )
+        return facts
+
+    # -- while the run is at work ----------------------------------------------------------------
+
+    def _working(self, name: str) -> Path | None:
+        return None if self.path is None else self.path / WORKING / name
+
+    def answers(self, purpose: str) -> AnswerFile:
+        """The answers of a pass over all images."""
+        return AnswerFile(self._working(f"{purpose}.answers"))
+
+    def book(self) -> Book:
+        """Every query, written down before it is sent."""
+        return Book(self._working("ledger.txt"))
+
+    def transcript(self) -> Transcript | None:
+        """The responses a method has received so far; None for a run in memory."""
+        path = self._working("asked.transcript")
+        return None if path is None else Transcript(path)
+
+    def training(self, name: str) -> TrainingFiles:
+        """The steps and checkpoints of one training."""
+        folder = self._working(name)
+        if folder is None:
+            return TrainingFiles(Journal(None), None)
+        return TrainingFiles(Journal(folder / HISTORY), folder / "checkpoint.safetensors")
+
+    def seconds_path(self) -> Path | None:
+        """Where a stopwatch notes its time."""
+        return self._working("seconds.txt")
+
+    # -- at the end ------------------------------------------------------------------------------
+
+    def write_card(self, facts: dict[str, Any]) -> None:
+        """Replace `run.json`."""
+        assert self.path is not None
+        write_text(self.path / CARD, json.dumps(facts, indent=2) + "\n")
+
+    def write_answers(self, before: Array, after: Array | None) -> None:
+        """Replace the probabilities of all images, without and with adapting."""
+        assert self.path is not None
+        arrays = {"before": before} if after is None else {"before": before, "after": after}
+        contiguous = {name: np.ascontiguousarray(rows) for name, rows in arrays.items()}
+        write_bytes(self.path / ANSWERS, save(contiguous))
+
+    def write_history(self, steps: list[dict[str, Any]]) -> None:
+        """Replace the history."""
+        assert self.path is not None
+        write_bytes(self.path / HISTORY, b"".join(encoded(step) for step in steps))
+
+    def write_predictions(self, names: list[str], before: Array, after: Array | None) -> None:
+        """Replace the table that people and spreadsheets read."""
+        assert self.path is not None
+        with (
+            replacing(self.path / PREDICTIONS) as temporary,
+            temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+        ):
+            write_predictions(file, names, before, after)
+
+    def finish(self) -> None:
+        """Remove what is only needed to continue the run."""
+        if self.path is not None:
+            shutil.rmtree(self.path / WORKING, ignore_errors=True)
+
+    def forget(self) -> None:
+        """Remove what was written of a run that never received a response."""
+        self.finish()
+        if self.path is not None:
+            (self.path / CARD).unlink(missing_ok=True)
 
 
-def finished_run(folder: Path) -> Run | None:
-    """The run in it, if it has come to its end."""
-    return Run.load(folder) if read_card(folder)["stopped"] in ("finished", "budget") else None
+def write_predictions(file: TextIO, names: list[str], before: Array, after: Array | None) -> None:
+    """Write one row per image; what a stopped run did not answer stays empty."""
+    writer = csv.writer(file)
+    head = ["image", "before", "before_confidence", "after", "after_confidence", "changed"]
+    writer.writerow(head)
+    for index, name in enumerate(names):
+        first = best_class(before[index])
+        second = None if after is None else best_class(after[index])
+        row: list[Any] = [name, *(first or ())]
+        if first is not None and second is not None:
+            row += [*second, int(first[0] != second[0])]
+        writer.writerow(row)
+
+
+def best_class(probabilities: Array) -> tuple[int, str] | None:
+    """The most likely class and its probability; None for a row that was never answered."""
+    if np.isnan(probabilities[0]):
+        return None
+    best = int(probabilities.argmax())
+    return best, f"{probabilities[best]:.6f}"

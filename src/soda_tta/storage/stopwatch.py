@@ -9,33 +9,37 @@ from pathlib import Path
 from soda_tta.errors import StorageError
 from soda_tta.storage.atomic import write_text
 
-EVERY = 1.0  # seconds: a kill loses that, and the step it came into
+EVERY = 1.0  # seconds between two notes: a crash loses at most this and the step under way
 
 
 class Stopwatch:
-    """Seconds since it was made; once kept in a file, together with those of earlier processes."""
+    """Seconds since it was made, plus those of earlier processes once it has a file."""
 
     def __init__(self) -> None:
-        self.began, self.before, self.noted = time.perf_counter(), 0.0, 0.0
+        self.began = time.perf_counter()
+        self.earlier = 0.0
+        self.noted = 0.0
         self.path: Path | None = None
 
     def keep(self, path: Path) -> None:
-        """Go on from what the file says, and note the time there from now on."""
+        """Continue from what the file says, and note the time there from now on."""
         self.path = path
-        with suppress(OSError, ValueError):  # not there yet
-            self.before = float(path.read_text())
+        with suppress(OSError, ValueError):  # there is no file yet
+            self.earlier = float(path.read_text())
 
     @property
     def seconds(self) -> float:
-        return self.before + time.perf_counter() - self.began
+        """Seconds so far."""
+        return self.earlier + time.perf_counter() - self.began
 
     def tick(self) -> None:
-        """Something has happened."""
+        """Note the time if the last note is old."""
         if self.seconds - self.noted >= EVERY:
             self.note()
 
     def note(self) -> None:
+        """Write the time down."""
         self.noted = self.seconds
         if self.path:
-            with suppress(StorageError):  # a full disk is told of by what matters more
+            with suppress(StorageError):  # a full disk is reported by files that matter more
                 write_text(self.path, f"{self.seconds:.3f}")

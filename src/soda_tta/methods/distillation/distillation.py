@@ -1,4 +1,4 @@
-"""What DINE and BETA share: a local target network learns from the first look alone; the box is never asked again."""
+"""What DINE and BETA share: a local network learns from the first pass alone."""
 
 from __future__ import annotations
 
@@ -11,106 +11,126 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from soda_tta.engine.events import Step
+from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
-from soda_tta.methods.method import Method, Outcome, Work, seeded
+from soda_tta.methods.method import DESCRIPTION, Method, Outcome
+from soda_tta.methods.tools import seeded
+from soda_tta.randomness import RandomStream, generator
+from soda_tta.settings import setting
 from soda_tta.types import Array
 
 if TYPE_CHECKING:
     from soda_tta.methods.distillation.student import Student
 
 RANDOM = ("resnet20-random", "resnet32-random")
-TRAINED = (  # of the zoo
+TRAINED = (  # networks of the zoo
     *("cifar100_resnet20", "cifar100_resnet32", "cifar10_resnet20", "cifar10_resnet32"),
     *("imagenet_resnet50", "imagenet_efficientnet_lite0"),
 )
-GIVEN_LR, RANDOM_LR = 1e-3, 1e-2  # 1e-3 presumes a trained backbone; a random one would hardly move
+TRAINED_LR = 1e-3  # presumes a trained backbone
+RANDOM_LR = 1e-2  # at 1e-3 random weights would hardly move
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distillation(Method):
-    """Teach a target network from the box's answers, then sharpen it on its own.
+    """Teach a local network from the model's responses, then fine-tune it on its own.
 
-    `module`: a torch module, or a function from the number of classes to one, for images in [0, 1]; it is copied, and
-    all but its last Linear layer becomes the backbone. Without it, `target` names a network with random weights, or one
-    of the zoo with those it was trained to; ImageNet's want small images larger (`size`). `backbone_lr`: 1e-2 for
-    random weights, otherwise 1e-3, unless stated.
+    Parameters
+    ----------
+    module : a torch module, or a function from the number of classes to one, for images in [0, 1].
+        It is copied; all but its last Linear layer becomes the backbone. Without it, `target` names
+        a network with random weights or a trained one of the zoo; those of ImageNet need small
+        images to be enlarged (`size`).
     """
 
-    needs: str = "probabilities"
-    epochs: int = 120
-    finetune_epochs: int = 30
-    batch: int = 64
-    backbone_lr: float | None = None
-    head_lr: float = 1e-2
-    momentum: float = 0.9
-    weight_decay: float = 1e-3
-    ema: float = 0.6  # share of the old label memory at an update
-    mix: float = 1.0  # weight of the MixUp loss
-    mixup_alpha: float = 0.3  # of its Beta distribution
-    topk: int = 1  # answers of the box kept as they are; the rest is spread evenly
-    target: str = "resnet20-random"
-    size: int = 0  # pixels a side at which the target sees the images; 0: as they are
-    module: Any = field(default=None, repr=False)
+    epochs: int = setting(120, "passes over all images while distilling")
+    finetune_epochs: int = setting(30, "epochs on mutual information alone, after distilling")
+    batch: int = setting(64, "images per step")
+    backbone_lr: float | None = setting(
+        None, "learning rate of the given network; 0.01 for random weights, 0.001 for others"
+    )
+    head_lr: float = setting(1e-2, "learning rate of the new layers that replace its last one")
+    momentum: float = setting(0.9, "share of the previous step that is kept")
+    weight_decay: float = setting(1e-3, "share of the weights that is added to their gradient")
+    ema: float = setting(0.6, "share of a remembered answer that is kept when it is renewed")
+    mix: float = setting(1.0, "weight of the MixUp loss")
+    mixup_alpha: float = setting(0.3, "parameter of the beta distribution of MixUp's shares")
+    topk: int = setting(1, "largest probabilities kept as they are; the rest is spread evenly")
+    target: str = setting(
+        "resnet20-random", "the local network: resnet20-random, or one of the zoo to begin from"
+    )
+    size: int = setting(
+        0, "pixels per side at which the local network sees the images; 0: as they are"
+    )
+    module: Any = field(
+        default=None,
+        repr=False,
+        metadata={"meaning": "a torch module in place of the target, from Python only"},
+    )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch < 2 or self.finetune_epochs < 0 or self.topk < 1:
-            raise MethodError(f"{self.name} needs batch >= 2, finetune_epochs >= 0 and topk >= 1.")
+        if self.epochs < 1 or self.finetune_epochs < 0 or self.batch < 2 or self.topk < 1:
+            raise MethodError(
+                f"{self.name} needs epochs >= 1, finetune_epochs >= 0, batch >= 2 and topk >= 1."
+            )
         if self.size < 0:
             raise MethodError(
-                f"size={self.size} is in pixels; give 0 for the images as they are, or more."
+                f"size={self.size} is not valid; give pixels, or 0 for the images as they are."
             )
-        if min(self.backbone_rate, self.head_lr, self.mixup_alpha) <= 0:
-            raise MethodError(f"{self.name} needs learning rates and a mixup_alpha above 0.")
-        if (
-            not 0 <= self.ema <= 1
-            or not 0 <= self.momentum < 1
-            or min(self.mix, self.weight_decay) < 0
-        ):
-            raise MethodError(
-                f"{self.name} needs ema in [0, 1], momentum in [0, 1), and no negative weight."
-            )
+        self._check_rates()
         if self.target not in RANDOM + TRAINED:
-            known = ", ".join(RANDOM + TRAINED)
+            names = ", ".join(RANDOM + TRAINED)
             raise MethodError(
-                f"there is no target {self.target!r}; choose one of {known}, or give module=."
+                f"there is no target {self.target!r}; choose one of {names}, or give module=."
             )
         if self.module is not None and not callable(self.module):
+            raise MethodError("module must be a torch module or a function that makes one.")
+
+    def _check_rates(self) -> None:
+        if min(self.backbone_rate, self.head_lr, self.mixup_alpha) <= 0:
+            raise MethodError(f"{self.name} needs learning rates and mixup_alpha above 0.")
+        shares_fit = 0 <= self.ema <= 1 and 0 <= self.momentum < 1
+        if not shares_fit or min(self.mix, self.weight_decay) < 0:
             raise MethodError(
-                "module takes a torch module or a function that makes one, from Python only."
+                f"{self.name} needs ema in [0, 1], momentum in [0, 1), and mix and weight_decay "
+                "that are not negative."
             )
 
     @property
     def backbone_rate(self) -> float:
+        """The learning rate of the backbone."""
         if self.backbone_lr is not None:
             return self.backbone_lr
-        return RANDOM_LR if self.module is None and self.target in RANDOM else GIVEN_LR
+        random = self.module is None and self.target in RANDOM
+        return RANDOM_LR if random else TRAINED_LR
 
     @property
     def settings(self) -> dict[str, Any]:
-        hidden = ("name", "summary", "needs")
-        found = {
-            part.name: getattr(self, part.name) for part in fields(self) if part.name not in hidden
-        }
-        found["backbone_lr"] = self.backbone_rate
+        """Every setting; a module as a description of it."""
+        names = [each.name for each in fields(self) if each.name not in DESCRIPTION]
+        settings = {name: getattr(self, name) for name in names}
+        settings["backbone_lr"] = self.backbone_rate
         if self.module is not None:
-            found |= {"target": "given", "module": describe(self.module)}
-        return found
+            settings |= {"target": "given", "module": describe(self.module)}
+        return settings
 
-    def counted(self, images: int) -> int:
+    def last_epoch(self, images: int) -> int:
+        """The epochs of both stages."""
         return self.epochs + self.finetune_epochs
 
-    def adapt(self, given: Work) -> Outcome:
-        if len(given.images) < 2:
+    def adapt(self, work: Work) -> Outcome:
+        """Train a local network and answer with it."""
+        if len(work.images) < 2:
             raise MethodError(
-                f"{self.name} trains a network and needs at least 2 images; `deployed` answers one."
+                f"{self.name} trains a network and needs at least 2 images; "
+                "method='deployed' answers one."
             )
-        with seeded(given.seed):
-            return self.learn(given, np.random.default_rng([given.seed, 1]))
+        with seeded(work.seed):
+            return self.learn(work, generator(work.seed, RandomStream.STUDENT))
 
     @abstractmethod
-    def learn(self, given: Work, chance: np.random.Generator) -> Outcome:
-        """Train and answer; torch's own generator is seeded and will be put back."""
+    def learn(self, work: Work, random: np.random.Generator) -> Outcome:
+        """Train and answer; PyTorch's own randomness is seeded and restored by the caller."""
 
 
 def describe(module: Any) -> str:
@@ -169,34 +189,46 @@ def tenth(steps: int) -> int:
     return max(1, steps // 10)
 
 
-def tell_epoch(
-    given: Work, epoch: int, lr: float, losses: list[tuple[float, float, float]]
+def record_epoch(
+    work: Work, epoch: int, lr: float, losses: list[tuple[float, float, float]]
 ) -> None:
-    """One line of history an epoch: mean loss, mutual information and cross-entropy over its steps; no query."""
+    """One line of the history per epoch, with the means over its steps."""
     if not losses:
         return
     loss, information, cross_entropy = (float(value) for value in np.mean(losses, axis=0))
-    given.tell(
-        Step(epoch, len(losses), len(losses), lr, "probe", 0, (loss,), -information, cross_entropy)
+    work.record(
+        Step(
+            epoch=epoch,
+            step=len(losses),
+            of=len(losses),
+            lr=lr,
+            purpose="probe",
+            queries=0,
+            losses=(loss,),
+            mutual_information=-information,
+            cross_entropy=cross_entropy,
+        )
     )
 
 
 def finetune(
     how: Distillation,
     student: Student,
-    given: Work,
-    chance: np.random.Generator,
+    work: Work,
+    random: np.random.Generator,
     rate: Callable[[float], float],
 ) -> None:
-    """L_IM alone, no teacher; ends early once no answer changes between two looks (a tenth of the run apart)."""
+    """L_IM alone, no teacher; ends early once no answer changes within a tenth of the run."""
     from soda_tta.methods.distillation import student as net
 
     optimiser = net.optimiser_of(how, student)
-    steps = how.finetune_epochs * net.batch_count(len(given.images), how.batch)
-    step, labels, settled = 0, np.zeros(0), False
+    steps = how.finetune_epochs * net.batch_count(len(work.images), how.batch)
+    step = 0
+    labels = np.zeros(0)
+    settled = False
     for epoch in range(1, how.finetune_epochs + 1):
         losses = []
-        for _, images in net.weak_batches(given.images, how.batch, chance):
+        for _, images in net.weak_batches(work.images, how.batch, random):
             step += 1
             net.set_rates(optimiser, rate(step / steps))
             student.train()
@@ -206,13 +238,11 @@ def finetune(
             optimiser.step()
             losses.append((float(loss.detach()), float(loss.detach()), 0.0))
             if step % tenth(steps) == 0:
-                before, labels = (
-                    labels,
-                    net.scores_of([student], given.images).argmax(dim=1).numpy(),
-                )
-                settled = np.array_equal(before, labels)
+                previous = labels
+                labels = net.scores_of([student], work.images).argmax(dim=1).numpy()
+                settled = np.array_equal(previous, labels)
                 if settled:
                     break
-        tell_epoch(given, how.epochs + epoch, optimiser.param_groups[1]["lr"], losses)
+        record_epoch(work, how.epochs + epoch, optimiser.param_groups[1]["lr"], losses)
         if settled:
             return

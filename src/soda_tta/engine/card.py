@@ -1,0 +1,107 @@
+"""The protocol card: everything that decides what a run computes."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, fields, replace
+from importlib import metadata
+from typing import Any
+
+from soda_tta._version import __version__
+from soda_tta.box import Box
+from soda_tta.data import Images
+from soda_tta.engine.plan import Plan
+from soda_tta.methods.method import Method
+from soda_tta.storage.run_folder import FORMAT
+
+PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
+OPTIONAL = ("command", "chosen_lr", "reliable")  # absent from the JSON while they are None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The protocol card of a run.
+
+    Parameters
+    ----------
+    method, settings, seed, budget : what was run; the budget in queries per image.
+    images : count, size and fingerprint of the images, and how they were resized.
+    box : fingerprint of the model and what it was declared to take.
+    versions : of Python and the packages that decide the bits of a result.
+    plan : epochs and queries, as planned.
+    command : what the user typed, for the report to repeat.
+    chosen_lr : the learning rate that won, where several competed.
+    reliable : how many pseudo-labels were trusted.
+    """
+
+    method: str
+    settings: dict[str, Any]
+    seed: int
+    budget: float | None
+    images: dict[str, Any]
+    box: dict[str, Any]
+    versions: dict[str, str]
+    plan: dict[str, Any]
+    soda_tta: str = __version__
+    format: int = FORMAT
+    command: list[str] | None = None
+    chosen_lr: float | None = None
+    reliable: int | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The card as plain JSON."""
+        everything = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: value
+            for name, value in everything.items()
+            if value is not None or name not in OPTIONAL
+        }
+
+    @staticmethod
+    def from_facts(facts: dict[str, Any]) -> Card:
+        """The card in the facts of a run.json, which hold the outcome too."""
+        names = {each.name for each in fields(Card)}
+        return Card(**{name: value for name, value in facts.items() if name in names})
+
+    def completed(self, classes: int, facts: dict[str, Any]) -> Card:
+        """The card with what is known only after the run."""
+        return replace(self, box={**self.box, "classes": classes}, **facts)
+
+
+def make_card(
+    method: Method,
+    plan: Plan,
+    images: Images,
+    box: Box,
+    budget: float | None,
+    seed: int,
+    command: list[str] | None = None,
+) -> Card:
+    """The card of a run that is about to begin."""
+    return Card(
+        method=method.name,
+        settings=method.settings,
+        seed=seed,
+        budget=budget,
+        command=command,
+        images=images.card(),
+        box=box.card(),
+        versions=versions(),
+        plan={
+            "epochs": plan.epochs,
+            "rungs": list(plan.rungs),
+            "queries": plan.queries,
+            "limit": plan.limit,
+        },
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computes."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

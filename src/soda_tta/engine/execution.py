@@ -1,0 +1,215 @@
+"""One run from the first pass to the last, whatever its method."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.box import Box, Ledger, Meter
+from soda_tta.data import Images
+from soda_tta.engine.card import Card
+from soda_tta.engine.events import Event, Listener, Notice, Planned, Step
+from soda_tta.engine.passes import Pass
+from soda_tta.engine.plan import Plan
+from soda_tta.engine.run import Run
+from soda_tta.engine.work import Interrupted, Work
+from soda_tta.errors import BoxError, BudgetError, MethodError, SodaError
+from soda_tta.methods.method import Method, Outcome
+from soda_tta.storage.book import Book
+from soda_tta.storage.run_folder import RunFolder
+from soda_tta.storage.stopwatch import Stopwatch
+from soda_tta.types import Array, Purpose
+
+NO_BUDGET_LEFT = "Lost requests used up the budget; the model's own answers are used."
+
+
+class Execution:
+    """Runs a method: the first pass, the method itself, the final pass.
+
+    Every method goes the same way: the same stop, notices, resume and averaging.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        images: Images,
+        box: Box,
+        plan: Plan,
+        card: Card,
+        folder: RunFolder,
+        watch: Stopwatch,
+    ) -> None:
+        self.method = method
+        self.images = images
+        self.plan = plan
+        self.card = card
+        self.folder = folder
+        self.watch = watch
+        self.notices: list[str] = []
+        self.listener: Listener | None = None
+        self.stop: Callable[[], bool] = lambda: False
+        # Passes through a white box are free: only a black box's lost responses are billed.
+        book = folder.book() if method.needs == "probabilities" else Book(None)
+        self.meter = Meter(box, Ledger(plan.limit, book), folder.transcript())
+        seconds = folder.seconds_path()
+        if seconds is not None:
+            watch.keep(seconds)
+
+    def listen(self, listener: Listener | None, stop: Callable[[], bool]) -> None:
+        """Choose who receives events, and who may stop the run."""
+        self.listener = listener
+        self.stop = stop
+
+    def tell(self, event: Event) -> None:
+        """Pass an event to the listener; keep notices."""
+        self.watch.tick()
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
+            if self.listener is None:
+                warnings.warn(event.text, stacklevel=3)
+        if self.listener is not None:
+            self.listener(event)
+
+    def execute(self, *, resume: bool) -> Run:
+        """The whole run."""
+        self.tell(Planned(self.plan, self.meter.ledger))
+        first = self._pass(Identity(), "select")
+        try:
+            before = first.run()
+        except Interrupted:
+            outcome = Outcome(stopped="interrupted", reason="Stopped during the first pass.")
+            return self._run(first.so_far(), None, outcome, [])
+        except BoxError:
+            if not resume and not first.file.has_rows:
+                self.folder.forget()  # nothing was answered, most often because of a wrong option
+            raise
+        work = Work(
+            images=self.images,
+            meter=self.meter,
+            before=before,
+            plan=self.plan,
+            seed=self.card.seed,
+            folder=self.folder,
+            listener=self.tell,
+            stop=self.stop,
+        )
+        outcome = self._adapt(work)
+        outcome = replace(outcome, reason=outcome.reason or self.method.ending(work, outcome))
+        after = outcome.probabilities
+        if after is None and outcome.stopped != "interrupted":
+            last = self._pass(outcome.adaptor, "evaluate", fallback=before, known=outcome.known)
+            try:
+                after = last.run()
+            except Interrupted:
+                outcome = replace(outcome, stopped="interrupted")
+                outcome = replace(outcome, reason=self.method.ending(work, outcome))
+        if after is not None and outcome.average:
+            after = (before + after) / 2  # both were received already
+        return self._run(before, after, outcome, work.history)
+
+    def _pass(
+        self,
+        adaptor: Adaptor,
+        purpose: Purpose,
+        fallback: Array | None = None,
+        known: Array | None = None,
+    ) -> Pass:
+        return Pass(
+            self.images,
+            adaptor,
+            self.meter,
+            purpose,
+            self.folder.answers(purpose),
+            listener=self.tell,
+            stop=self.stop,
+            fallback=fallback,
+            known=known,
+        )
+
+    def _adapt(self, work: Work) -> Outcome:
+        for text in self.method.notices(work):
+            self.tell(Notice(text))
+        try:
+            outcome = self.method.adapt(work)
+        except Interrupted:
+            return Outcome(stopped="interrupted")
+        except BudgetError:
+            if not self.meter.has_lost_queries:
+                raise
+            return Outcome(work.before, reason=NO_BUDGET_LEFT, stopped="budget")
+        except Exception as error:
+            mistake = mistake_in(self.method, error)
+            if mistake is None:
+                raise
+            raise mistake from error
+        outcome = checked(self.method, outcome, work.before)
+        for text in outcome.notices:
+            self.tell(Notice(text))
+        if outcome.stopped != "interrupted":
+            self.meter.close()
+        if self.plan.shortened and outcome.stopped == "finished":
+            return replace(outcome, stopped="budget")
+        return outcome
+
+    def _run(
+        self, before: Array, after: Array | None, outcome: Outcome, history: list[Step]
+    ) -> Run:
+        self.watch.note()  # an interrupted run continues from here
+        assert outcome.reason is not None
+        return Run(
+            before=before,
+            after=after,
+            adaptor=outcome.adaptor,
+            ledger=self.meter.ledger,
+            history=history,
+            stopped=outcome.stopped,
+            reason=outcome.reason,
+            card=self.card.completed(before.shape[1], outcome.facts),
+            names=[self.images.name(index) for index in range(len(self.images))],
+            seconds=self.watch.seconds,
+            notices=self.notices,
+            verdict=outcome.verdict,
+        )
+
+
+def mistake_in(method: Method, error: Exception) -> MethodError | None:
+    """A mistake in a user's own method as an error that names its line; None for other errors."""
+    module = type(method).__module__
+    if isinstance(error, SodaError) or module.startswith("soda_tta."):
+        return None
+    trace = traceback.extract_tb(error.__traceback__)
+    file = getattr(sys.modules.get(module), "__file__", None)
+    place = next((frame for frame in reversed(trace) if frame.filename == file), trace[-1])
+    text = f"{type(error).__name__}: {error}".rstrip(": .")
+    return MethodError(f"{method.name} raised {text} ({place.filename}:{place.lineno}).")
+
+
+def checked(method: Method, outcome: Outcome, before: Array) -> Outcome:
+    """The outcome with its probabilities as float32; raise MethodError if they cannot be used."""
+    if not isinstance(outcome, Outcome):
+        raise MethodError(f"{method.name} returned no Outcome; `adapt` must return one.")
+    if outcome.probabilities is None:
+        if isinstance(outcome.adaptor, Identity) and outcome.stopped != "interrupted":
+            raise MethodError(
+                f"{method.name} returned no answers; `answer` returns probabilities, `adapt` an "
+                "Outcome with probabilities or an adaptor."
+            )
+        return outcome
+    try:
+        rows = np.asarray(outcome.probabilities, np.float32)
+    except (TypeError, ValueError) as error:
+        raise MethodError(f"{method.name} did not return an array of numbers: {error}") from error
+    if rows.shape != before.shape:
+        raise MethodError(
+            f"{method.name} returned an array of shape {rows.shape}; it must be {before.shape}: one "
+            "row of probabilities per image."
+        )
+    if not (np.isfinite(rows).all() and rows.min() >= 0):
+        raise MethodError(f"{method.name} returned NaN or negative probabilities.")
+    return replace(outcome, probabilities=rows)

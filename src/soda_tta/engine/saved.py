@@ -1,0 +1,79 @@
+"""An adaptor that a run has left, with what must be known about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.engine.card import Card
+from soda_tta.engine.run import Run
+from soda_tta.errors import RunError
+from soda_tta.storage.run_folder import ADAPTOR, RunFolder
+
+AVERAGED = (
+    "the run averaged each answer with the unadapted one; this is the answer to the adapted image "
+    "alone."
+)
+
+
+@dataclass(frozen=True)
+class SavedAdaptor:
+    """An adaptor, the card of its run if there is one, and notices for the user."""
+
+    adaptor: Adaptor
+    card: Card | None = None
+    notices: list[str] = field(default_factory=list)
+
+
+def load_adaptor(source: Any) -> SavedAdaptor:
+    """Load an adaptor.
+
+    A run whose answers no adaptor gives is refused: applying it would give other answers.
+
+    Parameters
+    ----------
+    source : an Adaptor, a Run, a run folder, or an adaptor.safetensors.
+    """
+    if isinstance(source, Adaptor):
+        return SavedAdaptor(source)
+    if isinstance(source, Run):
+        return of_run(source, source.card.method)
+    path = Path(source)
+    if path.is_dir():
+        folder = RunFolder(path)
+        if folder.holds_run and folder.read_card()["stopped"] is None:
+            raise RunError(
+                f"{path} holds a run that has not ended and has no adaptor yet; "
+                "continue it with resume=True first."
+            )
+        path = folder.adaptor_path
+    adaptor = Adaptor.load(path)
+    folder = RunFolder(path.parent)
+    if path.name != ADAPTOR or not folder.holds_run:
+        return SavedAdaptor(adaptor)
+    if isinstance(adaptor, Identity):
+        return of_run(Run.load(path.parent), str(path.parent))
+    card = Card.from_facts(folder.read_card())
+    return SavedAdaptor(adaptor, card, [AVERAGED] if averaged(card) else [])
+
+
+def of_run(run: Run, name: str) -> SavedAdaptor:
+    """The adaptor of a run."""
+    if not isinstance(run.adaptor, Identity):
+        return SavedAdaptor(run.adaptor, run.card, [AVERAGED] if averaged(run.card) else [])
+    if run.after is not None and not np.array_equal(run.after, run.before):
+        raise RunError(
+            f"{name} is a run of {run.card.method}, which left no adaptor that gives its answers."
+        )
+    return SavedAdaptor(
+        run.adaptor, run.card, [f"this adaptor leaves images as they are: {run.reason}"]
+    )
+
+
+def averaged(card: Card) -> bool:
+    """Whether the answers of a run are means of two."""
+    return bool(card.settings.get("average"))

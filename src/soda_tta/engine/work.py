@@ -1,0 +1,68 @@
+"""What a method works with: the images, the metered model, and a place to keep what was billed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from soda_tta.box import Box, Meter
+from soda_tta.data import Images
+from soda_tta.engine.events import Event, Listener, Step
+from soda_tta.engine.plan import Plan
+from soda_tta.storage.run_folder import RunFolder
+from soda_tta.types import Array, Purpose
+
+
+class Interrupted(Exception):
+    """The user asked to stop; what was billed so far is kept."""
+
+
+@dataclass
+class Work:
+    """One run in progress.
+
+    Parameters
+    ----------
+    images : the unlabelled images.
+    meter : the deployed model, its ledger and its transcript.
+    before : the model's probabilities for every image as it is, (images, classes).
+    plan : what the run may spend.
+    seed : everything random follows from it.
+    folder : where the run is kept; a folder without a path keeps nothing.
+    listener : receives every event.
+    stop : asked after every step; once it returns True, the run ends as soon as possible.
+    """
+
+    images: Images
+    meter: Meter
+    before: Array
+    plan: Plan
+    seed: int = 0
+    folder: RunFolder = field(default_factory=lambda: RunFolder(None))
+    listener: Listener = lambda event: None
+    stop: Callable[[], bool] = lambda: False
+    history: list[Step] = field(default_factory=list)
+
+    @property
+    def box(self) -> Box:
+        """The model, counted as "probe"."""
+        return self.asking("probe")
+
+    def asking(self, purpose: Purpose) -> Box:
+        """The model for one purpose: counted, within the budget, replayed after a crash."""
+        return self.meter.asking(purpose)
+
+    def seen(self, place: slice | Array) -> Array:
+        """Images as they reach the model, for methods that work on a copy of the model itself."""
+        return self.meter.box.seen(self.images[place])
+
+    def tell(self, event: Event) -> None:
+        """Pass an event to the listener."""
+        self.listener(event)
+
+    def record(self, step: Step) -> None:
+        """Add a step to the history; raise Interrupted if the user asked to stop."""
+        self.history.append(step)
+        self.tell(step)
+        if self.stop():
+            raise Interrupted

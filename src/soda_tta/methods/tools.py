@@ -1,0 +1,36 @@
+"""What several methods need: slices in order, a copy of the model, seeded randomness of PyTorch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from soda_tta.box import Box, ModuleBox
+
+
+def in_order(count: int, batch: int) -> Iterator[slice]:
+    """Slices of at most `batch` that cover `count` places in order.
+
+    >>> list(in_order(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    for start in range(0, count, batch):
+        yield slice(start, min(start + batch, count))
+
+
+def own_copy(box: Box) -> tuple[Any, ModuleBox]:
+    """A copy of the model that may be changed, and a box around it. The model itself is not."""
+    module = copy.deepcopy(box.module)
+    return module, ModuleBox(module, input=box.input, logits=box.logits)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed PyTorch's own randomness (initial weights, dropout) and restore it afterwards."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,46 @@
+"""The book of a ledger: every query is written down before it is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from soda_tta.storage.atomic import append_bytes, complete_lines
+
+
+class Book:
+    """Lines of `purpose queries` in a file that only grows.
+
+    A query that was sent before a crash is billed even if its response was never received. A
+    process that resumes finds it here.
+
+    Parameters
+    ----------
+    path : where the lines are kept; None keeps nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+
+    def append(self, purpose: str, queries: int) -> None:
+        """Write down queries that are about to be sent."""
+        if self.path is not None and queries:
+            append_bytes(self.path, f"{purpose} {queries}\n".encode())
+
+    def by_purpose(self) -> dict[str, int]:
+        """All queries written down; a line cut off by a crash was never sent."""
+        if self.path is None or not self.path.exists():
+            return {}
+        totals: dict[str, int] = {}
+        for line in complete_lines(self.path.read_bytes()).decode().splitlines():
+            purpose, queries = line.split()
+            totals[purpose] = totals.get(purpose, 0) + int(queries)
+        return totals
+
+    def total(self) -> int:
+        """All queries written down, for all purposes."""
+        return sum(self.by_purpose().values())
+
+    def remove(self) -> None:
+        """Delete the file."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,58 @@
+"""Whether the run in a folder is the one that is to be continued."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from soda_tta.errors import RunError
+
+IDENTITY = ("method", "settings", "seed", "budget", "images", "box")  # what makes two runs the same
+
+
+def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Raise RunError, with every difference, unless the cards `old` and `new` describe one run."""
+    old = {**old, "box": {**old["box"]}}
+    old["box"].pop("classes", None)  # known only after the first response
+    if old["method"] == new["method"]:
+        # A setting that a later version removed had no effect; the others must agree.
+        kept = {name: old["settings"][name] for name in old["settings"] if name in new["settings"]}
+        old["settings"] = kept
+    # The same method is planned alike, unless another version planned it.
+    old["rungs"] = old["plan"]["rungs"]
+    new = {**new, "rungs": new["plan"]["rungs"]}
+    names = (*IDENTITY, "rungs")
+    differing = [name for name in names if plain(old.get(name)) != plain(new[name])]
+    if differing == ["settings"]:
+        added = added_settings(old["settings"], new["settings"])
+        if added:
+            raise RunError(
+                f"{folder} was started by a version without {', '.join(added)}; finish it with "
+                "that version, or choose another out=."
+            )
+    if differing:
+        differences = [f"{name}: {difference(old.get(name), new[name])}" for name in differing]
+        raise RunError(
+            f"{folder} holds another run ({'; '.join(differences)}); choose another out=."
+        )
+
+
+def plain(value: Any) -> Any:
+    """The value as it looks after a round trip through JSON."""
+    return json.loads(json.dumps(value))
+
+
+def added_settings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """The settings that are new since, if nothing else differs."""
+    if any(plain(new[name]) != value for name, value in old.items()):
+        return []
+    return [name for name in new if name not in old]
+
+
+def difference(old: Any, new: Any) -> str:
+    """What differs between two values of a card, in words."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        names = [name for name in new if plain(old.get(name)) != plain(new[name])]
+        return ", ".join(f"{name} {old.get(name)} there, {new.get(name)} here" for name in names)
+    return f"{old} there, {new} here"

@@ -1,0 +1,124 @@
+"""The one reader of run folders: tolerant, for runs that ended and for runs that were killed."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from soda_tta.storage.answers import read_rows
+from soda_tta.storage.book import Book
+from soda_tta.storage.journal import read_intact_lines
+from soda_tta.storage.run_folder import ANSWERS, HISTORY, PREDICTIONS, WORKING, RunFolder
+from soda_tta.types import Array
+
+NOT_ENDED = (
+    "This run has not ended: it was killed, or it is still running. Continue it with --resume. "
+    "What is shown here is what has been billed so far."
+)
+NOT_ANSWERED = "The adapted images were not sent to the model; continue the run with --resume."
+
+
+@dataclass
+class StoredRun:
+    """What a run folder holds. What is absent is None or empty, and `missing` says so."""
+
+    folder: Path
+    facts: dict[str, Any]  # run.json
+    before: Array | None = None  # of the first images only, if the first pass was interrupted
+    after: Array | None = None
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    queries: dict[str, int] = field(default_factory=dict)  # by purpose
+    missing: list[str] = field(default_factory=list)  # sentences
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the run ended; None if it did not."""
+        reason: str | None = self.facts.get("stopped")
+        return reason
+
+
+def read_run_folder(path: str | Path) -> StoredRun:
+    """Read whatever a run folder holds; only a folder without a readable card is refused.
+
+    Nothing in the folder is changed.
+    """
+    folder = Path(path)
+    stored = StoredRun(folder=folder, facts=RunFolder(folder).read_card())
+    if stored.stopped is None:
+        _read_unfinished(stored)
+    else:
+        stored.queries = dict(stored.facts.get("queries") or {})
+        _read_answers(stored)
+        _read_history(stored, folder / HISTORY)
+        _read_names(stored)
+    return stored
+
+
+def _read_answers(stored: StoredRun) -> None:
+    try:
+        answers = load_file(stored.folder / ANSWERS)
+        stored.before = answers["before"]
+    except (OSError, SafetensorError, KeyError) as error:
+        stored.missing.append(f"The answers: {ANSWERS} cannot be read ({reason_of(error)}).")
+        return
+    stored.after = answers.get("after")
+    if stored.after is None:
+        stored.missing.append(NOT_ANSWERED)
+
+
+def _read_history(stored: StoredRun, path: Path) -> None:
+    try:
+        steps, problem = read_intact_lines(path)
+    except OSError as error:
+        stored.missing.append(f"The history: {path.name} cannot be read ({reason_of(error)}).")
+        return
+    if problem:
+        stored.missing.append(f"The history: {problem}.")
+    if len(steps) > len(stored.steps):
+        stored.steps = steps
+
+
+def _read_names(stored: StoredRun) -> None:
+    path = stored.folder / PREDICTIONS
+    try:
+        with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+            stored.names = [row["image"] for row in csv.DictReader(file)]
+    except (OSError, KeyError) as error:
+        stored.missing.append(
+            f"The names of the images: {path.name} cannot be read ({reason_of(error)})."
+        )
+
+
+def _read_unfinished(stored: StoredRun) -> None:
+    """Read what a killed run has left: responses, journals, its book of queries."""
+    working = stored.folder / WORKING
+    stored.missing.append(NOT_ENDED)
+    stored.before = read_rows(working / "select.answers")
+    count = int(stored.facts.get("images", {}).get("count") or 0)
+    if stored.before is None:
+        stored.missing.append("No response is stored yet; only the card can be shown.")
+    elif len(stored.before) < count:
+        done = len(stored.before)
+        stored.missing.append(f"The first pass has reached {done:,} of {count:,} images.")
+    for path in sorted(working.glob(f"*/{HISTORY}")):  # of several trainings, the longest
+        _read_history(stored, path)
+    book = working / "ledger.txt"
+    try:
+        if not book.exists():
+            raise FileNotFoundError(2, "No such file or directory")
+        stored.queries = Book(book).by_purpose()
+    except (OSError, ValueError) as error:
+        stored.missing.append(f"The queries spent: the book cannot be read ({reason_of(error)}).")
+
+
+def reason_of(error: Exception) -> str:
+    """An exception in a few words."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return f"{type(error).__name__}: {error}"
