@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from soda_tta.box import CallableBox
-from soda_tta.box.box import Wrapper, check_probabilities, softmax
-from soda_tta.box.facts import check_images
+from soda_tta.box.box import Wrapper
+from soda_tta.box.input import check_images
+from soda_tta.box.probabilities import check_probabilities, softmax
 from soda_tta.errors import BoxError, ImageError
 
 HALVES = np.full((3, 2), 0.5)

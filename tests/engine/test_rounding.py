@@ -39,7 +39,7 @@ def test_what_arrives_by_hand() -> None:
 def test_a_model_that_takes_bytes_is_seen_to_round_by_itself(photographs) -> None:
     box = CallableBox(even, input=Input(dtype="uint8"))
     np.testing.assert_array_equal(
-        box.seen(photographs), Quantised(CallableBox(even)).seen(photographs)
+        box.as_received(photographs), Quantised(CallableBox(even)).as_received(photographs)
     )
 
 

@@ -220,8 +220,8 @@ def deployed(options: argparse.Namespace, run: Path) -> Box:
         box = model_from(options)  # another model need not bear what that one was told
     if box.fingerprint() == learnt["fingerprint"]:
         return box
-    told = carried_over(learnt, dict(box.says))
-    if box.says:
+    told = carried_over(learnt, box.declared)
+    if box.declared:
         box = model_from(told_too(options, told))
     taken = as_options(
         {name: value for name, value in told.items() if getattr(options, name) is None}

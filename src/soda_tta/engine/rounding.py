@@ -63,6 +63,6 @@ def drowned(probe: Callable[[float], Array], mu: float, box: Box) -> str | None:
 def arriving(pair: Array, box: Box) -> float:
     """The correlation of a difference between images with what is left of it where the model is."""
     sent = (pair[1] - pair[0]).astype(np.float64)
-    got = box.seen(pair[1]).astype(np.float64) - box.seen(pair[0])
+    got = box.as_received(pair[1]).astype(np.float64) - box.as_received(pair[0])
     lengths = np.linalg.norm(sent) * np.linalg.norm(got)
     return float((sent * got).sum() / lengths) if lengths else 0.0

@@ -37,7 +37,7 @@ class Work:
 
     def seen(self, place: slice | Array) -> Array:
         """Images as they reach the model, for methods that go past the box to a copy of its inside."""
-        return self.deployed.seen(self.images[place])
+        return self.deployed.as_received(self.images[place])
 
     @property
     def box(self) -> Box:

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from soda_tta.box import OnnxBox
-from soda_tta.box.box import softmax
+from soda_tta.box.probabilities import softmax
 from soda_tta.errors import BoxError
 from soda_tta.protocols.onnx_files import METADATA_KEY
 

@@ -5,7 +5,7 @@ import pytest
 
 from soda_tta import load_box
 from soda_tta.box import OpenInferenceBox
-from soda_tta.box.box import softmax
+from soda_tta.box.probabilities import softmax
 from soda_tta.errors import BoxError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.box.box import Box, Wrapper
-from soda_tta.box.facts import check_images
+from soda_tta.box.input import check_images
 from soda_tta.errors import BudgetError
 from soda_tta.storage.atomic import append_bytes
 from soda_tta.types import Array

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from soda_tta.box import Input
-from soda_tta.box.facts import input_from_shape
+from soda_tta.box.input import input_from_shape
 from soda_tta.errors import BoxError
 
 RED_GREEN_BLUE = (1.0, 0.5, 0.2)
