@@ -1,4 +1,4 @@
-"""Our images as a model wants them, each number worked out by hand."""
+"""Our images as a model expects them, with every number worked out by hand."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_channels_last_keeps_rows_and_columns() -> None:
 
 
 def test_resizing_is_pillows_bilinear_in_float() -> None:
-    # every second pixel white: halving the width averages with the triangle's weights 1/8 3/8 3/8 1/8
+    # every second pixel is white: halving the width averages with the weights 1/8 3/8 3/8 1/8
     row = np.array([0, 1, 0, 1, 0, 1, 0, 1], np.float32)
     images = np.broadcast_to(row, (1, 3, 4, 8))
     got = Input(size=(4, 4)).prepare(images)
@@ -86,7 +86,7 @@ def test_a_size_is_one_number_or_height_and_width(size: object) -> None:
 
 
 @pytest.mark.parametrize("stated", [{}, {"channels": "BGR"}, {"mean": (0.5,)}, {"layout": "NHWC"}])
-def test_a_model_may_write_into_what_it_is_given(stated: dict) -> None:
+def test_a_model_may_write_into_its_input(stated: dict) -> None:
     images = np.full((1, 3, 4, 4), 0.5, np.float32)
     Input(**stated).prepare(images)[:] = 9
     assert (images == 0.5).all()
@@ -95,20 +95,20 @@ def test_a_model_may_write_into_what_it_is_given(stated: dict) -> None:
 BAD = {
     "layout": ({"layout": "CHWN"}, "choose NCHW or NHWC"),
     "channels": ({"channels": "RGBA"}, "choose RGB, BGR or L"),
-    "dtype": ({"dtype": "int64"}, "takes int64; this package sends float32, float16, uint8"),
-    "pixel range": ({"pixel_range": 0}, "not positive; use 1 or 255"),
-    "pixel range NaN": ({"pixel_range": float("nan")}, "not positive"),
-    "two means": ({"mean": (1, 2)}, "mean has 2 numbers; give one, or one a channel"),
-    "four stds": ({"std": (1, 1, 1, 1)}, "std has 4 numbers"),
+    "dtype": ({"dtype": "int64"}, "element type; choose float32, float16 or uint8"),
+    "pixel range": ({"pixel_range": 0}, "it must be positive; use 1 or 255"),
+    "pixel range NaN": ({"pixel_range": float("nan")}, "it must be positive"),
+    "two means": ({"mean": (1, 2)}, "mean has 2 values; pass one, or one per channel"),
+    "four stds": ({"std": (1, 1, 1, 1)}, "std has 4 values"),
     "zero std": ({"std": (1, 0, 1)}, "must be positive"),
     "no size": ({"size": (0, 8)}, "size"),
     "three sizes": ({"size": (8, 8, 8)}, "size"),
 }
 
 
-@pytest.mark.parametrize(("stated", "sentence"), BAD.values(), ids=BAD)
-def test_a_senseless_statement_is_refused(stated: dict, sentence: str) -> None:
-    with pytest.raises(BoxError, match=sentence):
+@pytest.mark.parametrize(("stated", "message"), BAD.values(), ids=BAD)
+def test_an_invalid_fact_is_refused(stated: dict, message: str) -> None:
+    with pytest.raises(BoxError, match=message):
         Input(**stated)
 
 
@@ -136,14 +136,14 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(("shape", "stated", "expected"), SHAPES.values(), ids=SHAPES)
-def test_a_declared_shape_tells_layout_size_and_channels(
+def test_layout_size_and_channels_are_read_from_a_declared_shape(
     shape: list, stated: dict, expected: dict
 ) -> None:
     input = input_from_shape(shape, "float32", **stated)
     assert {name: getattr(input, name) for name in expected} == expected
 
 
-def test_bytes_are_sent_as_0_to_255_unless_stated() -> None:
+def test_bytes_have_the_range_255_unless_stated() -> None:
     assert input_from_shape(["n", 3, 8, 8], "uint8").pixel_range == 255
     assert input_from_shape(["n", 3, 8, 8], "uint8", pixel_range=100).pixel_range == 100
     assert input_from_shape(["n", 3, 8, 8], "float32").pixel_range == 1
@@ -161,18 +161,18 @@ BAD_SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("shape", "stated", "sentence"), BAD_SHAPES.values(), ids=BAD_SHAPES)
-def test_a_shape_that_is_no_image_is_refused(shape: list, stated: dict, sentence: str) -> None:
-    with pytest.raises(BoxError, match=sentence):
+@pytest.mark.parametrize(("shape", "stated", "message"), BAD_SHAPES.values(), ids=BAD_SHAPES)
+def test_a_shape_that_is_not_of_images_is_refused(shape: list, stated: dict, message: str) -> None:
+    with pytest.raises(BoxError, match=message):
         input_from_shape(shape, "float32", **stated)
 
 
-def test_the_smallest_step_that_survives_is_known_for_bytes_only() -> None:
+def test_only_bytes_have_a_smallest_pixel_step() -> None:
     assert Input(dtype="uint8", pixel_range=255).quantum == 1 / 255
     assert Input().quantum is None
 
 
-def test_a_card_builds_the_same_input_again() -> None:
+def test_a_card_gives_back_the_same_input() -> None:
     input = Input(
         size=(8, 9), layout="NHWC", channels="BGR", pixel_range=255, mean=(1, 2, 3), std=(4, 5, 6)
     )

@@ -118,10 +118,15 @@ def _from_json(data: Any, dtype: np.dtype[Any]) -> Array:
     """Numbers of a JSON list; null is NaN, because JSON has no NaN."""
     if dtype.kind == "f":
         return np.asarray(data, dtype)
-    values = np.asarray(data)
-    if values.size and values.dtype.kind not in ("b" if dtype.kind == "b" else "iu"):
-        raise ValueError(f"{values.dtype} values in a tensor of {dtype}")
-    return np.asarray(data, dtype)
+    values = np.asarray(data, object).ravel()
+    kind = bool if dtype.kind == "b" else int
+    if not all(type(value) is kind for value in values):
+        raise ValueError(f"not all values are of the type {dtype}")
+    if kind is int and len(values):
+        limits = np.iinfo(dtype)
+        if min(values) < limits.min or max(values) > limits.max:
+            raise ValueError(f"not all values are in the range of {dtype}")
+    return values.astype(dtype)
 
 
 def _from_bytes(body: bytes, dtype: np.dtype[Any], size: int, offset: int) -> Array:
