@@ -1,17 +1,20 @@
 """`load_box` chooses the back end by the model, and says what it takes otherwise."""
 
 import inspect
+import re
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from torch import nn
 
 from soda_tta import load_box
-from soda_tta.box import Batched, CallableBox, ModuleBox, OnnxBox, OpenInferenceBox
+from soda_tta.box import Batched, CallableBox, Input, ModuleBox, OnnxBox, OpenInferenceBox
+from soda_tta.box.backends.backend import Backend
 from soda_tta.box.facts import FACTS
 from soda_tta.box.load import BACKENDS
 from soda_tta.box.wrappers.retrying import retry
@@ -219,6 +222,19 @@ def test_a_back_end_is_one_class_in_the_table(monkeypatch) -> None:
     assert isinstance(load_box(halves), CallableBox)
     with pytest.raises(BoxError, match="constant does not have the option batch"):
         load_box("constant", batch=3)
+
+
+def test_the_back_end_of_the_documentation_works(tmp_path: Path, monkeypatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (source,) = (block for block in blocks if "(Backend)" in block)
+    names = dict(Any=Any, Array=np.ndarray, Backend=Backend, Input=Input, Path=Path, np=np)
+    exec(source, names)
+    monkeypatch.setattr("soda_tta.box.load.BACKENDS", (*BACKENDS, names["TextFileBox"]))
+    (tmp_path / "row.txt").write_text("1\n3\n")
+    box = load_box(tmp_path / "row.txt", logits=True, size=8)
+    np.testing.assert_allclose(box(GREY), [[0.119, 0.881]] * 2, atol=1e-3)
+    assert box.input.size == (8, 8)
 
 
 def test_every_option_is_documented() -> None:

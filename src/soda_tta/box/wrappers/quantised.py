@@ -45,12 +45,12 @@ class Quantised(Wrapper):
         self.jpeg = jpeg
 
     def __call__(self, images: Array) -> Array:
-        return self.box(self._transported(check_images(images)))
+        return self.box(self.transported(check_images(images)))
 
     def as_received(self, images: Array) -> Array:
-        return self.box.as_received(self._transported(images))
+        return self.box.as_received(self.transported(images))
 
-    def _transported(self, images: Array) -> Array:
+    def transported(self, images: Array) -> Array:
         """The images at the other end of this transport."""
         levels = np.float32(2**self.bits - 1)
         rounded = np.rint(images * levels)
