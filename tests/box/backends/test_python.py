@@ -22,13 +22,13 @@ class Forest:
 
 
 def test_the_function_sees_prepared_images() -> None:
-    seen = []
+    received = []
     box = CallableBox(
-        lambda images: seen.append(images) or halves(images),
+        lambda images: received.append(images) or halves(images),
         input=Input(layout="NHWC", pixel_range=255),
     )
     box(GREY)
-    np.testing.assert_array_equal(seen[0], np.full((2, 4, 4, 3), 127.5, np.float32))
+    np.testing.assert_array_equal(received[0], np.full((2, 4, 4, 3), 127.5, np.float32))
 
 
 def test_a_function_that_writes_into_its_input_does_not_change_ours() -> None:
