@@ -1,4 +1,4 @@
-"""A model server in this process that can be told to misbehave."""
+"""A model server in this process that can be made to misbehave."""
 
 from __future__ import annotations
 
@@ -22,20 +22,25 @@ DTYPES = {"FP32": "<f4", "FP16": "<f2", "FP64": "<f8", "UINT8": "u1"}
 class Server:
     """`softmax(mean colour @ matrix)` over the Open Inference Protocol.
 
-    Each entry of `faults` spoils one inference: it is called with the handler and the honest answer, and
-    sends what it likes. `asked` lists the images of each inference, `headers` what came with each request.
+    Each entry of `faults` spoils one inference: it is called with the handler and the correct
+    response, and sends a reply of its own. `asked` lists the number of images of each inference,
+    `headers` the headers of each request, and `pages` replaces replies to GET, by path.
     """
 
     matrix = MATRIX
 
     def __init__(self, scheme: str = "http", context: ssl.SSLContext | None = None) -> None:
-        self.binary, self.key, self.datatype, self.shape = False, {}, "FP32", [-1, 3, 8, 8]
+        self.binary = False
+        self.key: dict[str, str] = {}
+        self.datatype = "FP32"
+        self.shape = [-1, 3, 8, 8]
         self.outputs = ["probabilities"]
         self.faults: list[Callable[[Handler, Any], None]] = []
         self.asked: list[int] = []
         self.headers: list[dict[str, str]] = []
-        self.pages: dict[str, Any] = {}  # what GET answers instead of the truth, by path
-        self.lock, self.closing = threading.Lock(), threading.Event()
+        self.pages: dict[str, Any] = {}
+        self.lock = threading.Lock()
+        self.closing = threading.Event()
         self.http = ThreadingHTTPServer(
             ("127.0.0.1", 0), type("Bound", (Handler,), {"server_state": self})
         )
@@ -58,7 +63,7 @@ class Server:
         self.http.server_close()
 
     def expected(self, images: Any) -> Any:
-        """What a right client makes of these images."""
+        """What a correct client returns for these images."""
         return self.infer(images)["probabilities"]
 
     def infer(self, tensor: Any) -> dict[str, Any]:
@@ -78,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
         described = {"name": "images", "datatype": state.datatype, "shape": state.shape}
         outputs = [{"name": name, "datatype": "FP32", "shape": [-1, 4]} for name in state.outputs]
         extensions = ["binary_tensor_data"] if state.binary else []
-        truth = {
+        pages = {
             "/v2": {"name": "test", "version": "1", "extensions": extensions},
             "/v2/models/tiny": {
                 "name": "tiny",
@@ -87,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
                 "outputs": outputs,
             },
         }
-        page = (truth | state.pages).get(self.path)
+        page = (pages | state.pages).get(self.path)
         if callable(page):
             page(self)
         elif page is None:
@@ -99,15 +104,14 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if not self.admitted():
             return
-        state, split = self.server_state, self.headers.get("Inference-Header-Content-Length")
+        state = self.server_state
+        split = self.headers.get("Inference-Header-Content-Length")
         request = json.loads(body if split is None else body[: int(split)])
-        [sent], [wanted] = request["inputs"], request["outputs"]
-        raw = (
-            sent["data"]
-            if split is None
-            else np.frombuffer(body[int(split) :], DTYPES[sent["datatype"]])
-        )
-        tensor = np.array(raw, DTYPES[sent["datatype"]]).reshape(sent["shape"])
+        (sent,) = request["inputs"]
+        (wanted,) = request["outputs"]
+        dtype = DTYPES[sent["datatype"]]
+        raw = sent["data"] if split is None else np.frombuffer(body[int(split) :], dtype)
+        tensor = np.array(raw, dtype).reshape(sent["shape"])
         assert sent["name"] == "images" and sent["datatype"] == state.datatype
         with state.lock:
             state.asked.append(len(tensor))
@@ -148,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The waits of every retry, none of them really waited."""
+    """The waits before every retry, in seconds; none of them takes any time."""
     waits: list[float] = []
     monkeypatch.setitem(Retrying.__init__.__kwdefaults__, "sleep", waits.append)
     return waits
@@ -156,18 +160,19 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")  # a developer's proxy must not stand between us
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")  # a developer may have a proxy
     with Server() as running:
         yield running
 
 
 @pytest.fixture
 def tls_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
-    """A server with a certificate of its own authority, and the file of that authority."""
+    """A server with a certificate of its own authority, and the PEM file of that authority."""
     import trustme
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
     with Server("https", context) as running:

@@ -1,4 +1,4 @@
-"""What a box accepts as an answer, and the sentence it refuses the rest with."""
+"""What a box accepts as a response, and the error for everything else."""
 
 import numpy as np
 import pytest
@@ -7,22 +7,26 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from soda_tta.box import CallableBox
-from soda_tta.box.box import Wrapper, check_probabilities, softmax
-from soda_tta.box.facts import check_images
+from soda_tta.box.box import Wrapper
+from soda_tta.box.input import check_images
+from soda_tta.box.probabilities import check_probabilities, softmax
 from soda_tta.errors import BoxError, ImageError
 
 HALVES = np.full((3, 2), 0.5)
 GREY = np.full((3, 3, 4, 4), 0.5, np.float32)
 
 
-def returning(*answers: object, **options: object) -> CallableBox:
-    """A box that gives these answers, one a request, whatever it is asked."""
-    remaining = list(answers)
+def returning(*responses: object, **options: object) -> CallableBox:
+    """A box that returns these, one per request, whatever the images are."""
+    remaining = list(responses)
     return CallableBox(lambda images: remaining.pop(0), **options)
 
 
 REFUSED = {
-    "NaN": ([[0.5, 0.5], [np.nan, 1], [0.5, 0.5]], "NaN or infinity .first in row 1.*--mean"),
+    "NaN": (
+        [[0.5, 0.5], [np.nan, 1], [0.5, 0.5]],
+        "NaN or infinity .first in row 1.*check its normalisation: mean, std",
+    ),
     "infinity": ([[0.5, 0.5], [0.5, 0.5], [np.inf, 0]], "NaN or infinity .first in row 2"),
     "a float64 too large for float32": (
         [[0.5, 0.5], [1e300, 0], [0.5, 0.5]],
@@ -30,9 +34,9 @@ REFUSED = {
     ),
     "logits": (
         [[4, 3.31], [0, 1], [1, 0]],
-        r"rows that sum to 7.31; if these are logits, pass --logits",
+        r"rows that sum to 7.31; if these are logits, pass logits=True",
     ),
-    "negative": ([[0.5, 0.5], [1.5, -0.5], [0.5, 0.5]], r"negative numbers \(-0.5\); .*--logits"),
+    "negative": ([[0.5, 0.5], [1.5, -0.5], [0.5, 0.5]], r"negative values \(-0.5\); .*logits=True"),
     "rows that sum to 0": (np.zeros((3, 2)), "sum to 0"),
     "too few rows": (HALVES[:2], "2 rows for 3 images"),
     "too many rows": (np.full((4, 2), 0.5), "4 rows for 3 images"),
@@ -50,12 +54,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("answer", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_an_unusable_answer_is_a_box_error_that_says_what_came_back(
-    answer: object, sentence: str
+@pytest.mark.parametrize(("response", "message"), REFUSED.values(), ids=REFUSED)
+def test_an_unusable_response_raises_an_error_that_says_what_came_back(
+    response: object, message: str
 ) -> None:
-    with pytest.raises(BoxError, match=sentence):
-        returning(answer)(GREY)
+    with pytest.raises(BoxError, match=message):
+        returning(response)(GREY)
 
 
 ACCEPTED = {
@@ -68,52 +72,51 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("answer", ACCEPTED.values(), ids=ACCEPTED)
-def test_probabilities_come_back_as_float32_rows(answer: object) -> None:
-    got = returning(answer)(GREY)
+@pytest.mark.parametrize("response", ACCEPTED.values(), ids=ACCEPTED)
+def test_probabilities_come_back_as_float32_rows(response: object) -> None:
+    got = returning(response)(GREY)
     assert got.dtype == np.float32 and got.ndim == 2
-    np.testing.assert_allclose(got, np.asarray(answer, np.float32).reshape(got.shape), atol=1e-6)
+    np.testing.assert_allclose(got, np.asarray(response, np.float32).reshape(got.shape), atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("total", "accepted"), [(0.991, True), (1.009, True), (0.98, False), (1.02, False)]
 )
-def test_a_row_may_miss_one_by_a_hundredth(total: float, accepted: bool) -> None:
-    answer = np.array([[total - 0.25, 0.25]])
+def test_a_row_sum_may_differ_from_one_by_a_hundredth(total: float, accepted: bool) -> None:
+    response = np.array([[total - 0.25, 0.25]])
     if accepted:
-        assert check_probabilities(answer, 1, None, False).shape == (1, 2)
+        assert check_probabilities(response, 1, None, False).shape == (1, 2)
     else:
         with pytest.raises(BoxError, match="sum to"):
-            check_probabilities(answer, 1, None, False)
+            check_probabilities(response, 1, None, False)
 
 
 def test_rounding_below_zero_is_clipped() -> None:
-    assert check_probabilities(np.array([[1 + 5e-7, -5e-7]]), 1, None, False).tolist() == [
-        [1.0, 0.0]
-    ]
+    response = np.array([[1 + 5e-7, -5e-7]])
+    assert check_probabilities(response, 1, None, False).tolist() == [[1.0, 0.0]]
 
 
 def test_the_number_of_classes_cannot_change_between_calls() -> None:
     box = returning(HALVES, np.full((3, 4), 0.25))
     box(GREY)
     assert box.classes == 2
-    with pytest.raises(BoxError, match="4 classes where it returned 2 before"):
+    with pytest.raises(BoxError, match="4 classes; earlier it returned 2"):
         box(GREY)
 
 
 def test_the_number_of_classes_cannot_change_between_the_requests_of_one_call() -> None:
-    with pytest.raises(BoxError, match="3 classes where it returned 2 before"):
+    with pytest.raises(BoxError, match="3 classes; earlier it returned 2"):
         returning(HALVES[:2], np.full((1, 3), 1 / 3), batch=2)(GREY)
 
 
 def test_logits_become_probabilities_by_the_softmax() -> None:
-    # e^0 : e^ln3 is 1 : 3; a thousand more everywhere changes nothing
-    answer = [[0, np.log(3)], [1000, 1000 + np.log(3)], [-1e4, 1e4]]
-    got = returning(answer, logits=True)(GREY)
+    # e^0 : e^ln3 is 1 : 3; adding a constant to a row changes nothing
+    response = [[0, np.log(3)], [1000, 1000 + np.log(3)], [-1e4, 1e4]]
+    got = returning(response, logits=True)(GREY)
     np.testing.assert_allclose(got, [[0.25, 0.75], [0.25, 0.75], [0, 1]], atol=1e-4)
 
 
-def test_nan_among_logits_is_refused_too() -> None:
+def test_nan_among_logits_is_refused() -> None:
     with pytest.raises(BoxError, match="NaN"):
         returning(HALVES * np.nan, logits=True)(GREY)
 
@@ -129,7 +132,7 @@ def test_the_softmax_of_anything_finite_is_accepted_as_probabilities(logits: np.
     check_probabilities(softmax(logits), len(logits), logits.shape[1], False)
 
 
-def test_no_images_get_no_rows_and_are_not_asked(model) -> None:
+def test_no_images_give_no_rows_and_no_query(model) -> None:
     box = CallableBox(model)
     assert box(GREY[:0]).shape == (0, 0)
     box(GREY)
@@ -145,7 +148,7 @@ def test_a_call_is_split_into_requests_of_at_most_batch_images(model, images) ->
     np.testing.assert_allclose(together, model(images), atol=1e-6)
 
 
-def test_one_image_alone_gets_the_answer_it_gets_in_a_batch(box, images) -> None:
+def test_an_image_gets_the_same_response_alone_and_in_a_batch(box, images) -> None:
     alone = np.concatenate([box(image[None]) for image in images])
     np.testing.assert_allclose(alone, box(images), atol=1e-6)
 
@@ -168,24 +171,24 @@ NOT_IMAGES = {
 }
 
 
-@pytest.mark.parametrize(("images", "sentence"), NOT_IMAGES.values(), ids=NOT_IMAGES)
-def test_what_is_not_an_image_never_reaches_the_model(
-    images: np.ndarray, sentence: str, model
-) -> None:
-    with pytest.raises(ImageError, match=sentence):
+@pytest.mark.parametrize(("images", "message"), NOT_IMAGES.values(), ids=NOT_IMAGES)
+def test_invalid_images_never_reach_the_model(images: np.ndarray, message: str, model) -> None:
+    with pytest.raises(ImageError, match=message):
         CallableBox(model)(images)
     assert model.asked == 0
 
 
-def test_images_are_handed_on_without_a_copy() -> None:
+def test_valid_images_are_not_copied() -> None:
     assert check_images(GREY) is GREY
 
 
-def test_a_wrapper_is_what_it_wraps(box, images) -> None:
-    box.logits, box.batch = True, 7
+def test_a_wrapper_behaves_like_the_box_inside(box, images) -> None:
+    box.logits = True
+    box.partial = True
+    box.batch = 7
     wrapped = Wrapper(Wrapper(box))
     np.testing.assert_array_equal(wrapped(images), box(images))
-    for fact in ("input", "logits", "batch", "classes", "quantum"):
+    for fact in ("input", "declared", "logits", "partial", "batch", "classes", "quantum"):
         assert getattr(wrapped, fact) == getattr(box, fact), fact
     assert wrapped.fingerprint() == box.fingerprint()
     assert repr(wrapped) == f"Wrapper(Wrapper({box!r}))"

@@ -39,7 +39,7 @@ def test_what_arrives_by_hand() -> None:
 def test_a_model_that_takes_bytes_is_seen_to_round_by_itself(photographs) -> None:
     box = CallableBox(even, input=Input(dtype="uint8"))
     np.testing.assert_array_equal(
-        box.seen(photographs), Quantised(CallableBox(even)).seen(photographs)
+        box.as_received(photographs), Quantised(CallableBox(even)).as_received(photographs)
     )
 
 
@@ -54,7 +54,7 @@ def test_the_mu_that_is_named_is_one_with_which_most_arrives(photographs, qualit
 
 def test_where_no_mu_helps_another_search_is_named() -> None:
     class Deaf(Quantised):
-        def arriving(self, images):
+        def transported(self, images):
             return np.zeros_like(images)
 
     images = np.full((2, 3, 8, 8), 0.5, np.float32)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from soda_tta.box.box import softmax
+from soda_tta.box.probabilities import softmax
 from soda_tta.judging.verdict import LEAST_GAIN, Verdict, chance, judge, moved, tempered
 from soda_tta.objectives.equations import (
     CHANCE_PAIRS,

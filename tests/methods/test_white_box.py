@@ -32,15 +32,15 @@ def test_a_model_behind_a_coarse_transport_is_adapted_to_what_comes_through(
     coarse = Quantised(white, bits=2)
     behind = adapt(images, coarse, method=method, **settings).probabilities
     assert np.array_equal(
-        behind, adapt(coarse.seen(images), white, method=method, **settings).probabilities
+        behind, adapt(coarse.as_received(images), white, method=method, **settings).probabilities
     )
     assert not np.allclose(behind, adapt(images, white, method=method, **settings).probabilities)
 
 
 def test_the_way_of_an_image_is_that_of_all_wrappers(white, images) -> None:
     twice = Quantised(Quantised(white, bits=3), bits=8, jpeg=50)
-    assert np.array_equal(twice(images), white(twice.seen(images)))
-    assert np.unique(twice.seen(images)).size <= 8 and white.seen(images) is images
+    assert np.array_equal(twice(images), white(twice.as_received(images)))
+    assert np.unique(twice.as_received(images)).size <= 8 and white.as_received(images) is images
 
 
 def test_dropout_comes_from_the_seed_and_leaves_torchs_own_chance_alone(white, images) -> None:

@@ -1,4 +1,4 @@
-"""Starts the inference servers that users have, for the tests of our client. Needs .ci/install-peers to have run."""
+"""Start third-party inference servers for the tests of our client; see .ci/install-peers."""
 
 import os
 import signal
@@ -17,18 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 SERVERS = Path(__file__).parent / "servers"
 ROOT = Path(__file__).parents[2]
-PATIENCE = 90  # seconds until ready; a few on an idle machine
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "peers: talks to a third-party server installed by .ci/install-peers"
-    )
+STARTUP_LIMIT = 90  # seconds until a server is ready; a few on an idle machine
 
 
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An ONNX classifier of (n, 3, 16, 16) images into 10 classes, with random weights that are always the same."""
+    """An ONNX classifier of (n, 3, 16, 16) images into 10 classes, with fixed random weights."""
     random = np.random.default_rng(0)
     weights = {
         "filters": random.normal(size=(8, 3, 3, 3)).astype(np.float32),
@@ -49,7 +43,7 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["n", 10])],
         [numpy_helper.from_array(values, name) for name, values in weights.items()],
     )
-    # old numbers on purpose: the servers' ONNX Runtime may be older than our onnx
+    # old versions on purpose: the ONNX Runtime of the servers may be older than our onnx
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     path = tmp_path_factory.mktemp("model") / "digits.onnx"
@@ -59,7 +53,7 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def triton_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The small model in a Triton: JSON and binary tensors."""
+    """The small model in Triton: JSON and binary tensors."""
     with serving(
         "triton", "triton_server.py", small_model, tmp_path_factory.mktemp("triton")
     ) as url:
@@ -68,7 +62,7 @@ def triton_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="session")
 def mlserver_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The small model in an MLServer: JSON only."""
+    """The small model in MLServer: JSON only."""
     with serving(
         "mlserver", "mlserver_model.py", small_model, tmp_path_factory.mktemp("mlserver")
     ) as url:
@@ -77,15 +71,15 @@ def mlserver_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @contextmanager
 def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
-    """Runs one server in `folder`, and ends it with everything it started."""
+    """Run one server in `folder`, and end it with every process it started."""
     environment = ROOT / f".venv-{peer}"
     if not (environment / "complete").exists():
         pytest.skip(f"{environment.name} is absent or half installed: run .ci/install-peers")
-    port, log = free_port(), folder / "log.txt"
+    port = free_port()
+    log = folder / "log.txt"
     command: list[str | Path] = [environment / "bin" / "python", SERVERS / script, model, str(port)]
-    quiet = os.environ | {
-        "ORT_DISABLE_TELEMETRY": "1"
-    }  # else ONNX Runtime writes under the home directory
+    # otherwise ONNX Runtime writes below the home directory
+    quiet = os.environ | {"ORT_DISABLE_TELEMETRY": "1"}
     with log.open("wb") as output:
         server = subprocess.Popen(
             command,
@@ -104,31 +98,28 @@ def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
 
 
 def wait_until_ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + STARTUP_LIMIT
     while time.monotonic() < deadline and server.poll() is None:
-        with (
-            suppress(OSError),
-            urllib.request.urlopen(url, timeout=5) as answer,
-        ):  # refused, reset or an HTTP error
-            if answer.status == 200:
+        # an OSError is a refused or reset connection, or an HTTP error
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5) as response:
+            if response.status == 200:
                 return
         time.sleep(0.1)
-    state = (
-        f"did not answer {url} in {PATIENCE} s"
-        if server.poll() is None
-        else f"exited with {server.returncode}"
-    )
+    if server.poll() is None:
+        state = f"did not answer {url} within {STARTUP_LIMIT} s"
+    else:
+        state = f"exited with {server.returncode}"
     pytest.fail(
         f"the server {state}; the end of its log:\n{log.read_text(errors='replace')[-3000:]}"
     )
 
 
 def end_group(server: subprocess.Popen[bytes], grace: float = 10) -> None:
-    """Asks the server to end, then kills whatever is left of its process group."""
+    """Ask the server to end, then kill the rest of its process group."""
     server.terminate()
     with suppress(subprocess.TimeoutExpired):
         server.wait(grace)
-    with suppress(ProcessLookupError):  # nothing is left
+    with suppress(ProcessLookupError):  # the whole group has ended
         os.killpg(server.pid, signal.SIGKILL)
     server.wait()
 

@@ -1,8 +1,7 @@
-"""Our client against the servers that users have: Triton and MLServer answer as this process does."""
+"""Our client against Triton and MLServer: the same probabilities as ONNX Runtime gives."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import httpx
@@ -12,6 +11,7 @@ import pytest
 from soda_tta import adapt, load_box
 from soda_tta.box import Ledger, Metered, OnnxBox
 from soda_tta.errors import BoxError, BoxUnavailable
+from soda_tta.protocols.open_inference import decode_request
 
 pytestmark = pytest.mark.peers
 
@@ -27,7 +27,7 @@ def url(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize(
     ("server", "binary"), [("triton_url", False), ("triton_url", True), ("mlserver_url", False)]
 )
-def test_a_server_answers_as_this_process_does(
+def test_a_server_gives_the_same_probabilities_as_onnx_runtime(
     server: str, binary: bool, small_model: Path, request
 ) -> None:
     box = load_box(request.getfixturevalue(server), binary=binary)
@@ -36,7 +36,7 @@ def test_a_server_answers_as_this_process_does(
 
 
 @pytest.mark.parametrize(("server", "binary"), [("triton_url", True), ("mlserver_url", False)])
-def test_tensors_travel_as_the_server_prefers(
+def test_tensors_are_sent_in_the_form_the_server_prefers(
     server: str, binary: bool, small_model: Path, request
 ) -> None:
     box = load_box(request.getfixturevalue(server))
@@ -44,29 +44,27 @@ def test_tensors_travel_as_the_server_prefers(
     np.testing.assert_allclose(box(IMAGES), OnnxBox(small_model)(IMAGES), atol=1e-5, rtol=0)
 
 
-def test_what_the_server_declares_is_what_the_file_declares(url: str, small_model: Path) -> None:
+def test_the_server_declares_what_the_file_declares(url: str, small_model: Path) -> None:
     assert load_box(url).input == OnnxBox(small_model).input
 
 
-def test_two_hundred_images_in_concurrent_requests_come_back_in_order(
-    url: str, small_model: Path
-) -> None:
+def test_responses_of_concurrent_requests_are_in_order(url: str, small_model: Path) -> None:
     ledger = Ledger()
     box = Metered(load_box(url, batch=7, workers=4), ledger, "serve")
     np.testing.assert_allclose(box(MANY), OnnxBox(small_model)(MANY), atol=1e-5, rtol=0)
     assert ledger.total == 200
 
 
-def test_normalisation_and_resizing_happen_on_our_side(url: str, small_model: Path) -> None:
+def test_normalisation_and_resizing_happen_in_the_client(url: str, small_model: Path) -> None:
     stated = {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4), "channels": "BGR"}
     large = np.random.default_rng(3).random((3, 3, 20, 24), dtype=np.float32)
-    theirs, ours = load_box(url, **stated)(large), OnnxBox(small_model, **stated)(large)
-    np.testing.assert_allclose(theirs, ours, atol=1e-5, rtol=0)
+    expected = OnnxBox(small_model, **stated)(large)
+    np.testing.assert_allclose(load_box(url, **stated)(large), expected, atol=1e-5, rtol=0)
 
 
 def test_a_wrong_name_is_a_clear_error(url: str) -> None:
     with pytest.raises(
-        BoxError, match=r"letters answered 40\d: .*is the model's name right"
+        BoxError, match=r"letters answered 40\d: .*check the name of the model"
     ) as caught:
         load_box(url.replace("digits", "letters"))
     assert not isinstance(caught.value, BoxUnavailable)
@@ -77,7 +75,7 @@ def test_an_output_that_does_not_exist_is_a_box_error(triton_url: str) -> None:
         load_box(triton_url, output="scores")(IMAGES)
 
 
-def test_a_request_the_server_refuses_is_a_box_error_in_its_own_words(triton_url: str) -> None:
+def test_a_request_the_server_refuses_is_a_box_error_with_its_message(triton_url: str) -> None:
     with pytest.raises(
         BoxError, match=r"digits answered 400: .*batch-size must be <= 64"
     ) as caught:
@@ -86,18 +84,17 @@ def test_a_request_the_server_refuses_is_a_box_error_in_its_own_words(triton_url
 
 
 def images_in(request: httpx.Request) -> int:
-    """How many images one request carries, by what it says itself."""
-    body = request.read()
-    described = json.loads(
-        body[: int(request.headers.get("Inference-Header-Content-Length", len(body)))]
-    )
-    return int(described["inputs"][0]["shape"][0])
+    """The number of images in one request."""
+    (images,) = decode_request(request.read(), request.headers).inputs
+    return len(images.array)
 
 
-def test_a_run_pays_for_every_image_that_leaves_and_for_nothing_else(
+def test_a_run_counts_every_image_that_is_sent_and_nothing_else(
     url: str, small_model: Path
 ) -> None:
-    images, box, sent = MANY[:48], load_box(url), []
+    images = MANY[:48]
+    box = load_box(url)
+    sent: list[int] = []
     box.box.box.client.event_hooks = {"request": [lambda request: sent.append(images_in(request))]}
     run = adapt(images, box, method="soda", epochs=1, batch=16, budget=50)
     assert run.stopped == "finished"

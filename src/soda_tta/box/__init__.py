@@ -1,11 +1,11 @@
-"""The deployed model seen from outside. One file a back end; wrappers that are boxes themselves."""
+"""The deployed model seen from outside: one file per back end, and wrappers that are boxes too."""
 
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.python import CallableBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box, Wrapper
-from soda_tta.box.facts import Input
+from soda_tta.box.input import Input
 from soda_tta.box.ledger import Ledger
 from soda_tta.box.load import load_box
 from soda_tta.box.meter import Meter

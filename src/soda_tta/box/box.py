@@ -1,4 +1,4 @@
-"""A box: images in, class probabilities out, nothing else to be seen."""
+"""A box: images in, class probabilities out, and nothing else visible."""
 
 from __future__ import annotations
 
@@ -9,60 +9,86 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.box.facts import Input, check_images
+from soda_tta.box.facts import OUTPUT_FACTS
+from soda_tta.box.input import Input, check_images
+from soda_tta.box.probabilities import check_probabilities
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
-
-PARTIAL_EXCESS = 0.05  # rounding to two digits may also add up to more than 1
-ROW_SUM_TOLERANCE = 1e-2  # half-precision models and services that print three digits stay inside
 
 
 class Box(ABC):
     """A deployed classifier seen from outside: `box(images) -> probabilities`.
 
-    Images are float32 NCHW RGB in [0, 1]; a box does its own normalising, resizing and batching.
+    Images are float32 NCHW RGB in [0, 1]. A box does its own normalisation, resizing and
+    batching. A subclass implements `answer`; see `soda_tta.box.backends`.
+
+    Attributes
+    ----------
+    input : Input
+        The images the model expects.
+    declared : mapping
+        Facts about its input and output that the model itself declares, by name.
+    logits : bool, default False
+        The model returns logits instead of probabilities.
+    partial : bool, default False
+        Rows may sum to less than 1: the model returns only the top classes, or rounded values.
+    batch : int, default 64
+        Images per request. A longer call is split.
+    fixed_batch : bool, default False
+        The model takes exactly `batch` images. A shorter request is filled up with copies of the
+        last image.
+    classes : int or None
+        Number of classes; known after the first response.
+
+    Examples
+    --------
+    >>> class Halves(Box):
+    ...     def answer(self, images):
+    ...         return np.full((len(images), 2), 0.5)
+    >>> Halves()(np.zeros((3, 3, 8, 8), np.float32)).shape
+    (3, 2)
     """
 
     input: Input = Input()
-    says: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # facts of its input that the model itself declares
+    declared: Mapping[str, Any] = MappingProxyType({})
     logits: bool = False
-    partial: bool = (
-        False  # rows may sum to less than 1: only the top classes come back, or rounded numbers
-    )
-    batch: int = 64  # images a request; a box splits what it is given
-    fixed_batch: bool = (
-        False  # a model that takes exactly `batch` images gets the last one repeated
-    )
-    classes: int | None = None  # known after the first answer
+    partial: bool = False
+    batch: int = 64
+    fixed_batch: bool = False
+    classes: int | None = None
 
     def __call__(self, images: Array) -> Array:
-        """The class probabilities of each image, one row an image."""
+        """The class probabilities of each image, one row per image.
+
+        Parameters
+        ----------
+        images : array of shape (n, 3, height, width)
+            float32 RGB in [0, 1].
+        """
         images = check_images(images)
         if not len(images):
             return np.zeros((0, self.classes or 0), np.float32)
         starts = range(0, len(images), self.batch)
         return np.concatenate(
-            [self._checked(images[start : start + self.batch]) for start in starts]
+            [self._probabilities(images[start : start + self.batch]) for start in starts]
         )
 
     @abstractmethod
     def answer(self, images: Array) -> Array:
-        """What the model returns for one request, unchecked."""
+        """What the model returns for one request of at most `batch` images, unchecked."""
 
     def fingerprint(self) -> str:
-        """What tells this model from another one on a protocol card."""
+        """A text that differs between two models, for the protocol card."""
         return repr(self)
 
     def card(self) -> dict[str, Any]:
-        """Everything that decides what it answers."""
-        told = {"input": self.input.card(), "logits": self.logits, "partial": self.partial}
-        return {"fingerprint": self.fingerprint(), **told}
+        """Everything that determines the responses, as plain JSON."""
+        output = {name: getattr(self, name) for name in OUTPUT_FACTS}
+        return {"fingerprint": self.fingerprint(), "input": self.input.card(), **output}
 
     @property
     def at_once(self) -> int:
-        """How many images are under way at a time: a failure loses the answers to no more."""
+        """The largest number of images in flight: a failure loses no more responses than this."""
         return self.batch
 
     @property
@@ -71,19 +97,20 @@ class Box(ABC):
         raise self._opaque()
 
     def differentiable(self, images: Any) -> Any:
-        """Probabilities of a tensor of images, with gradients; only a PyTorch module can."""
+        """Probabilities of a tensor of images, with gradients; only for a PyTorch module."""
         raise self._opaque()
 
     def _opaque(self) -> BoxError:
         return BoxError(
-            f"{self!r} shows only probabilities; methods that need gradients or weights take a PyTorch module."
+            f"{self!r} shows only probabilities; "
+            "methods that need gradients or weights take a PyTorch module."
         )
 
-    def give_up(self, now: bool) -> None:  # noqa: B027 - most have nothing to give up
-        """While `now` holds, what waits to be asked again is not: nobody will look at the answer."""
+    def give_up(self, now: bool) -> None:  # noqa: B027 - only a box that retries has to do anything
+        """While `now` is True, do not retry: the caller no longer needs the response."""
 
-    def seen(self, images: Array) -> Array:
-        """The images as they arrive at the model, on whatever way they take to it."""
+    def as_received(self, images: Array) -> Array:
+        """The images as they arrive at the model, with the rounding on the way there."""
         if self.input.quantum is None:
             return images
         levels = np.float32(1 / self.input.quantum)
@@ -91,29 +118,38 @@ class Box(ABC):
 
     @property
     def quantum(self) -> float | None:
-        """The smallest step of a pixel that survives the way to the model; None if there is no rounding."""
+        """The smallest pixel step that reaches the model; None if pixels are not rounded."""
         return self.input.quantum
 
-    def _checked(self, images: Array) -> Array:
-        asked = images
+    def _probabilities(self, images: Array) -> Array:
+        """Send one request and check the response."""
+        request = images
         if self.fixed_batch and len(images) < self.batch:
-            asked = np.concatenate(
-                [images, np.repeat(images[-1:], self.batch - len(images), axis=0)]
-            )
-        output = check_probabilities(
-            self.answer(asked), len(asked), self.classes, self.logits, self.partial
+            copies = np.repeat(images[-1:], self.batch - len(images), axis=0)
+            request = np.concatenate([images, copies])
+        probabilities = check_probabilities(
+            self.answer(request), len(request), self.classes, self.logits, self.partial
         )
-        self.classes = output.shape[1]
-        return output[: len(images)]
+        self.classes = probabilities.shape[1]
+        return probabilities[: len(images)]
 
 
 class Wrapper(Box):
-    """A box around a box: does one thing and otherwise is what it wraps."""
+    """A box around a box: it does one thing and otherwise behaves like the box inside.
+
+    Parameters
+    ----------
+    box : Box
+        The box to wrap.
+    """
 
     def __init__(self, box: Box) -> None:
         self.box = box
-        self.input, self.logits, self.batch = box.input, box.logits, box.batch
-        self.partial, self.says = box.partial, box.says
+        self.input = box.input
+        self.declared = box.declared
+        self.batch = box.batch
+        for name in OUTPUT_FACTS:
+            setattr(self, name, getattr(box, name))
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]
@@ -122,14 +158,14 @@ class Wrapper(Box):
     def __call__(self, images: Array) -> Array:
         return self.box(images)
 
-    def seen(self, images: Array) -> Array:
-        return self.box.seen(images)
+    def as_received(self, images: Array) -> Array:
+        return self.box.as_received(images)
 
     def give_up(self, now: bool) -> None:
         self.box.give_up(now)
 
     def answer(self, images: Array) -> Array:
-        return self(images)  # never past what a wrapper does: no answer is unmetered
+        return self(images)  # through the wrapper, so that no query is left uncounted
 
     def fingerprint(self) -> str:
         return self.box.fingerprint()
@@ -151,78 +187,3 @@ class Wrapper(Box):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.box!r})"
-
-
-def check_probabilities(
-    output: Any, rows: int, classes: int | None, logits: bool, partial: bool = False
-) -> Array:
-    """The answer as (rows, classes) float32 probabilities, or a sentence that says what came back instead."""
-    output = np.asarray(output)
-    if output.dtype.kind not in "fiu":
-        raise BoxError(
-            f"the model returned {output.dtype} values; probabilities are numbers. Choose its output by name."
-        )
-    if output.ndim > 2 and all(extent == 1 for extent in output.shape[2:]):
-        output = output.reshape(output.shape[:2])
-    if output.ndim != 2:
-        raise BoxError(
-            f"the model returned an array of shape {output.shape} for {rows} images; expected ({rows}, classes). "
-            "Choose its output by name, or wrap it in a function that returns one row an image."
-        )
-    if len(output) != rows:
-        raise BoxError(
-            f"the model returned {len(output)} rows for {rows} images; it must answer every image once."
-        )
-    if classes is not None and output.shape[1] != classes:
-        raise BoxError(
-            f"the model returned {output.shape[1]} classes where it returned {classes} before."
-        )
-    if output.shape[1] < 2:
-        raise BoxError(
-            f"the model returned {output.shape[1]} class; a classifier has at least two."
-        )
-    with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
-        output = output.astype(np.float32, copy=False)
-    if not np.isfinite(output).all():
-        row = int(np.flatnonzero(~np.isfinite(output).all(axis=1))[0])
-        raise BoxError(
-            f"the model returned NaN or infinity (first in row {row}); "
-            "check its normalisation (--mean, --std, --pixel-range)."
-        )
-    if logits:
-        return softmax(output)
-    sums = output.sum(axis=1, dtype=np.float64)
-    if partial and output.min() >= 0 and sums.max() <= 1 + PARTIAL_EXCESS:
-        return completed(output)
-    worst = int(np.argmax(np.abs(sums - 1)))
-    if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE or output.min() < -1e-6:
-        found = (
-            f"sum to {sums[worst]:.4g}"
-            if output.min() >= -1e-6
-            else f"hold negative numbers ({output.min():.4g})"
-        )
-        remedy = "if these are logits, pass --logits (or logits=True)"
-        if output.min() >= 0 and sums[worst] < 1 + PARTIAL_EXCESS:
-            remedy += "; if only the top classes or rounded numbers come back, pass --partial (or partial=True)"
-        raise BoxError(f"the model returned rows that {found}; {remedy}.")
-    clipped: Array = np.clip(output, 0, 1)
-    return clipped
-
-
-def completed(rows: Array) -> Array:
-    """Rows that sum to 1: what is missing is shared by the classes that were not given.
-
-    >>> completed(np.array([[0.5, 0.3, 0.0, 0.0]], np.float32)).round(3)
-    array([[0.5, 0.3, 0.1, 0.1]], dtype=float32)
-    """
-    absent = rows == 0
-    missing = np.clip(1 - rows.sum(axis=1, keepdims=True), 0, None)
-    shared = rows + absent * missing / np.maximum(absent.sum(axis=1, keepdims=True), 1)
-    result: Array = (shared / shared.sum(axis=1, keepdims=True)).astype(np.float32)
-    return result
-
-
-def softmax(logits: Array) -> Array:
-    exponents: Array = np.exp(logits - logits.max(axis=1, keepdims=True))
-    exponents /= exponents.sum(axis=1, keepdims=True)
-    return exponents

@@ -37,8 +37,8 @@ def load_box_like(card: dict[str, Any], model: Any, **options: Any) -> tuple[Box
         box = load_box(model, **specified)  # another model may not accept these facts
     if box.fingerprint() == card["fingerprint"]:
         return box, None
-    kept = carried_over(card, dict(box.says))
-    if box.says:
+    kept = carried_over(card, dict(box.declared))
+    if box.declared:
         box = load_box(model, **{**kept, **specified})
     return box, notice_of(card, kept, specified)
 

@@ -2,159 +2,115 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import importlib.util
-import inspect
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.python import CallableBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
-from soda_tta.box.facts import Input
-from soda_tta.box.wrappers.batched import Batched
-from soda_tta.box.wrappers.retrying import Retrying, patiently
 from soda_tta.errors import BoxError
+from soda_tta.user_code import load_object, source_digest
 
-INPUT_FACTS = tuple(Input.__dataclass_fields__)
+# The first that takes a model loads it. To add a kind of model, add its class here.
+BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, CallableBox)
+
+PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
+POSITIVE = ("batch", "timeout", "workers", "threads")
 
 
 def load_box(model: Any, **options: Any) -> Box:
-    """Turn a deployed model into a box, whatever it is.
+    """Turn a deployed model of any kind into a box.
 
-    `model`: the path of an ONNX file; `http(s)://host/v2/models/NAME` (Open Inference Protocol);
-    `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box already.
-    `options` state what the model itself does not say: `mean`, `std`, `pixel_range`, `layout`, `channels`,
-    `size`, `logits`, `partial`, `batch`, and for remote models `timeout`, `workers`, `api_key_env` ...
+    The options state what the model does not declare itself. An option that is None counts as
+    not stated. An option that the kind of model does not have is an error.
 
+    Parameters
+    ----------
+    model : str, Path, torch.nn.Module, callable or Box
+        The path of an ONNX file; `http(s)://host:port/v2/models/NAME` (Open Inference Protocol);
+        `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
+        which is returned as it is.
+    mean, std : float or three floats, default 0 and 1
+        Normalisation `(pixel * pixel_range - mean) / std`, per channel in the model's order.
+    pixel_range : float, default 1, or 255 if the model takes bytes
+        Largest pixel value before normalisation.
+    layout : {"NCHW", "NHWC"}, default as the model's shapes declare it, otherwise "NCHW"
+        Order of the axes.
+    channels : {"RGB", "BGR", "L"}, default "RGB", or "L" if the model takes one channel
+        Order of the channels; "L" is one grey channel.
+    size : int or (int, int), default as the model declares it, otherwise any
+        Height and width in pixels; images of another size are resized.
+    dtype : {"float32", "float16", "uint8"}, default as the model declares it, otherwise "float32"
+        Element type of the input tensor.
+    logits : bool, default False
+        The model returns logits instead of probabilities.
+    partial : bool, default False
+        The model returns only the top classes, or rounded probabilities. The missing probability
+        is shared by the absent classes.
+    batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
+        Images per request.
+    output : str, default the only one
+        Name of the output with the class scores. ONNX files and models over HTTP.
+    threads : int, default one per physical core
+        Threads of ONNX Runtime. ONNX files.
+    timeout : float, default 30 over HTTP, no limit for a callable
+        Seconds to wait for a response.
+    workers : int, default 4
+        Requests in flight at once. Models over HTTP.
+    binary : bool, default True if the server offers it
+        Send binary tensors instead of JSON. Models over HTTP.
+    api_key_env : str, default none
+        Environment variable that holds the API key. Models over HTTP.
+    api_key_header : str, default "Authorization"
+        HTTP header for the key; in "Authorization" it is a bearer token. Models over HTTP.
+    certificate_authority : str or Path, default those of the system
+        PEM file of a certificate authority to trust. Models over HTTP.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> load_box(lambda images: np.full((len(images), 2), 0.5))
     CallableBox(<lambda>)
     """
     options = {name: value for name, value in options.items() if value is not None}
-    for name in ("batch", "timeout", "workers", "threads"):
+    for name in POSITIVE:
         if not options.get(name, 1) > 0:
-            raise BoxError(f"{name} is {options[name]}; it must be more than 0.")
+            raise BoxError(f"{name} is {options[name]}; it must be greater than 0.")
+    model = str(model) if isinstance(model, Path) else model
     if isinstance(model, Box):
         if options:
-            raise BoxError("a box already states its input; give the options where it is made.")
+            raise BoxError(
+                f"{model!r} is already a box; pass {', '.join(options)} where the box is made."
+            )
         return model
-    if isinstance(model, str | Path):
-        return _from_text(str(model), options)
-    if _is_module(model):
-        return _build(ModuleBox, model, _with_input(options))
-    if callable(model):
-        return _build(CallableBox, model, _with_input(options))
+    for backend in BACKENDS:
+        if backend.takes(model):
+            return backend.load(model, options)
+    if isinstance(model, str):
+        return _from_user_code(model, options)
     raise BoxError(
-        f"{type(model).__name__} is not a model; give a path, an address, a module or a function."
+        f"{type(model).__name__} is not a model; "
+        "pass a path, an address, a PyTorch module or a function."
     )
 
 
-def _is_module(model: Any) -> bool:
-    torch = sys.modules.get("torch")  # a module cannot be here unless its library is
-    return torch is not None and isinstance(model, torch.nn.Module)
-
-
-def _from_text(text: str, options: dict[str, Any]) -> Box:
-    if text.startswith(("http://", "https://")):
-        if "/v2/models/" not in text:
-            raise BoxError(f"{text} names no model; give http(s)://host:port/v2/models/NAME.")
-        workers = options.pop("workers", 4)
-        remote = patiently(lambda: _build(OpenInferenceBox, text, options, "workers"), attempts=3)
-        return Batched(Retrying(remote), workers=workers)
-    if text.endswith(".onnx"):
-        return _build(OnnxBox, text, options)
-    if text.endswith((".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")):
+def _from_user_code(reference: str, options: dict[str, Any]) -> Box:
+    """The box of `module:function` or `file.py:function`."""
+    if reference.endswith(PICKLES):
         raise BoxError(
-            f"{text} may be a pickle, which can run code when it is opened; export the model to ONNX."
+            f"{reference} may be a pickle, which can run code when it is opened; "
+            "export the model to ONNX."
         )
-    if ":" in text:
-        model = import_function(text)
-        plain = callable(model) and not isinstance(model, Box) and not _is_module(model)
-        return load_box(model, **options, **({"source": file_digest(text)} if plain else {}))
-    raise BoxError(
-        f"{text} is no model this package knows; give an .onnx file, http://.../v2/models/NAME or module:function."
-    )
-
-
-def _with_input(options: dict[str, Any]) -> dict[str, Any]:
-    facts = {name: options.pop(name) for name in INPUT_FACTS if name in options}
-    if facts:
-        options["input"] = Input(**facts)
-    return options
-
-
-def _build(kind: Callable[..., Box], model: Any, options: dict[str, Any], *beside: str) -> Box:
-    options = dict(options)  # a server that is not there yet is asked again with all of them
-    partial = options.pop("partial", False)
-    accepted = {*inspect.signature(kind).parameters, *INPUT_FACTS}
-    unknown = sorted(set(options) - accepted)
-    if unknown:
-        ours = {"url", "path", "module", "function", "stated", "input", "source"}
-        known = ", ".join(sorted((accepted | {"partial"} | set(beside)) - ours))
-        name = model if isinstance(model, str) else type(model).__name__
+    if ":" not in reference:
         raise BoxError(
-            f"{', '.join(unknown)} does not apply to {name}; what can be stated: {known}."
+            f"{reference!r} is not a model; pass an .onnx file, "
+            "http://host:port/v2/models/NAME or module:function."
         )
-    box = kind(model, **options)
-    box.partial = partial
-    return box
-
-
-def importable_from(folder: Path) -> None:
-    """As `python file.py` and `python -m` would; a console script does not."""
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-
-
-@contextmanager
-def as_imported(module: ModuleType) -> Iterator[None]:
-    """Among the imported modules, where a dataclass looks for its own; not in the place of another of that name."""
-    other = sys.modules.get(module.__name__)
-    sys.modules[module.__name__] = module
-    try:
-        yield
-    finally:
-        if other is not None:
-            sys.modules[module.__name__] = other
-
-
-def file_digest(text: str) -> str:
-    """Of the file that `package.module:name` or `file.py:name` lies in: a function is also what it calls there."""
-    place = text.rpartition(":")[0]
-    file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None)
-    return "" if file is None else f":{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]}"
-
-
-def import_function(text: str) -> Any:
-    """The object named by `package.module:name` or `path/to/file.py:name`."""
-    place, _, name = text.rpartition(":")
-    try:
-        if place.endswith(".py"):
-            if not Path(place).is_file():
-                raise BoxError(f"{place} does not exist.")
-            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-            assert spec is not None and spec.loader is not None
-            importable_from(Path(place).resolve().parent)
-            module = importlib.util.module_from_spec(spec)
-            with as_imported(module):
-                spec.loader.exec_module(module)
-        else:
-            importable_from(Path.cwd())
-            module = importlib.import_module(place)
-    except BoxError:
-        raise
-    except Exception as error:  # the file is the user's: it may raise anything
-        raise BoxError(
-            f"{place or text} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    if not callable(getattr(module, name, None)):
-        raise BoxError(f"{place} has no function {name!r}.")
-    return getattr(module, name)
+    model = load_object(reference, kind="function", error_class=BoxError)
+    backend = next((each for each in BACKENDS if each.takes(model)), None)
+    if backend is CallableBox and not isinstance(model, Box):
+        options = {**options, "source": source_digest(reference)}
+    return load_box(model, **options)

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from soda_tta.box import Box, load_box
+from soda_tta.box.facts import FACTS, Fact
 from soda_tta.data import Images, open_images
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """'0.49,0.48,0.45' as numbers."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number, or three separated by commas"
-        ) from None
 
 
 def size(text: str) -> tuple[int, int]:
@@ -31,59 +23,44 @@ def size(text: str) -> tuple[int, int]:
 
 
 def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
+    """Add the options that say which model, what it expects and how to reach it."""
     group = parser.add_argument_group("the model")
     group.add_argument(
         "--model",
         required=required,
         metavar="M",
-        help="an .onnx file; http(s)://host:port/v2/models/NAME (Open Inference Protocol: Triton, KServe, MLServer); "
-        "or file.py:function / package.module:function",
+        help="an .onnx file; http(s)://host:port/v2/models/NAME (Open Inference Protocol: Triton, "
+        "KServe, MLServer); or file.py:function / package.module:function",
+    )
+    for fact in FACTS.values():
+        if fact.flag is not None:
+            add_fact(group, fact)
+    group.add_argument(
+        "--output",
+        metavar="NAME",
+        help="the output with the class scores, if the model has several",
     )
     group.add_argument(
-        "--logits",
-        action="store_true",
-        default=None,
-        help="the model returns logits, not probabilities",
-    )
-    group.add_argument(
-        "--partial",
-        action="store_true",
-        default=None,
-        help="it returns only the top classes, or rounded probabilities",
-    )
-    group.add_argument(
-        "--mean", type=numbers, metavar="R,G,B", help="what the model wants subtracted"
-    )
-    group.add_argument("--std", type=numbers, metavar="R,G,B", help="and what it wants divided by")
-    group.add_argument(
-        "--pixel-range",
-        type=float,
+        "--request-size",
+        type=int,
+        dest="batch",
         metavar="N",
-        help="largest pixel value before that: 1 (default) or 255",
-    )
-    group.add_argument(
-        "--layout", choices=["NCHW", "NHWC"], help="if the model's shapes do not say it"
-    )
-    group.add_argument(
-        "--channels", choices=["RGB", "BGR", "L"], help="order of the channels (default RGB)"
-    )
-    group.add_argument(
-        "--output", metavar="NAME", help="which output holds the class scores, if there are several"
-    )
-    group.add_argument(
-        "--request-size", type=int, dest="batch", metavar="N", help="images a request (default 64)"
+        help="images per request (default: 64; 256 for a function)",
     )
     remote = parser.add_argument_group("a model over HTTP")
     remote.add_argument(
-        "--timeout", type=float, metavar="S", help="seconds to wait for an answer (default 30)"
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="seconds to wait for a response (default: 30; no limit for a function)",
     )
     remote.add_argument(
-        "--workers", type=int, metavar="N", help="requests under way at once (default 4)"
+        "--workers", type=int, metavar="N", help="requests in flight at once (default: 4)"
     )
     remote.add_argument(
         "--tensors",
         choices=["binary", "json"],
-        help="how images travel (default: what the server offers)",
+        help="how images are sent (default: binary if the server offers it)",
     )
     remote.add_argument(
         "--api-key-env", metavar="VAR", help="environment variable that holds the API key"
@@ -91,7 +68,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     remote.add_argument(
         "--api-key-header",
         metavar="H",
-        help="header it goes into (default Authorization: Bearer ...)",
+        help="HTTP header for the key (default: Authorization, as a bearer token)",
     )
     remote.add_argument(
         "--ca",
@@ -101,21 +78,57 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     )
 
 
-MODEL_OPTIONS = (
-    *("logits", "partial", "mean", "std", "pixel_range", "layout", "channels", "output", "batch"),
-    *("timeout", "workers", "api_key_env", "api_key_header", "certificate_authority"),
-)
+def add_fact(group: argparse._ArgumentGroup, fact: Fact) -> None:
+    """Add the option of one entry of the table in box/facts.py."""
+    assert fact.flag is not None and fact.parse is not None
+    if fact.parse is bool:
+        group.add_argument(fact.flag, action="store_true", default=None, help=fact.meaning)
+        return
+    group.add_argument(
+        fact.flag,
+        type=argument_type(fact.parse),
+        metavar=fact.metavar,
+        choices=fact.choices,
+        help=fact.meaning,
+    )
+
+
+def argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """The same function, with a ValueError as the error message of the command line."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+# The flag of each option of `load_box`, for messages that name an option.
+MODEL_FLAGS = {
+    **{name: fact.flag for name, fact in FACTS.items() if fact.flag is not None},
+    "output": "--output",
+    "batch": "--request-size",
+    "timeout": "--timeout",
+    "workers": "--workers",
+    "api_key_env": "--api-key-env",
+    "api_key_header": "--api-key-header",
+    "certificate_authority": "--ca",
+}
+MODEL_OPTIONS = tuple(MODEL_FLAGS)
 
 
 def model_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The facts about the model that the user specified, as `load_box` takes them."""
+    """What the user specified about the model, as `load_box` takes it."""
     facts = {name: getattr(options, name) for name in MODEL_OPTIONS}
-    facts["binary"] = None if options.tensors is None else options.tensors == "binary"
+    if options.tensors is not None:
+        facts["binary"] = options.tensors == "binary"
     return facts
 
 
 def model_from(options: argparse.Namespace) -> Box:
-    """The model that the user chose."""
+    """The box of the model that the options describe."""
     return load_box(options.model, **model_options(options))
 
 

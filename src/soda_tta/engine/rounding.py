@@ -78,6 +78,6 @@ def drowned(probe: Callable[[float], Array], mu: float, box: Box) -> str | None:
 def arriving_share(pair: Array, box: Box) -> float:
     """The correlation of a difference between images with what is left of it at the model."""
     sent = (pair[1] - pair[0]).astype(np.float64)
-    received = box.seen(pair[1]).astype(np.float64) - box.seen(pair[0])
+    received = box.as_received(pair[1]).astype(np.float64) - box.as_received(pair[0])
     lengths = np.linalg.norm(sent) * np.linalg.norm(received)
     return float((sent * received).sum() / lengths) if lengths else 0.0

@@ -54,7 +54,7 @@ class Work:
 
     def seen(self, place: slice | Array) -> Array:
         """Images as they reach the model, for methods that work on a copy of the model itself."""
-        return self.meter.box.seen(self.images[place])
+        return self.meter.box.as_received(self.images[place])
 
     def tell(self, event: Event) -> None:
         """Pass an event to the listener."""

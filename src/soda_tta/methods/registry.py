@@ -64,7 +64,7 @@ def find_method(method: str | Method) -> Method:
             f"there is no method {method!r}; choose one of {', '.join(PLACES)}, "
             "or your own as file.py:name."
         )
-    found = load_object(PLACES.get(method, method), error=MethodError)
+    found = load_object(PLACES.get(method, method), kind="method", error_class=MethodError)
     if not isinstance(found, Method):
         raise MethodError(f"{method!r} is a {type(found).__name__}; a method is a Method.")
     return found

@@ -1,4 +1,4 @@
-"""ONNX files: opened in ONNX Runtime, and written from PyTorch modules, each checked before it is trusted."""
+"""ONNX files: opened in ONNX Runtime, and exported from PyTorch modules with a check."""
 
 from __future__ import annotations
 
@@ -12,45 +12,59 @@ import numpy as np
 from soda_tta.errors import BoxError, SodaError
 from soda_tta.storage.atomic import replacing
 
-METADATA_KEY = "soda_tta.input"  # JSON in a file's metadata: what its shapes cannot say (mean, std, logits ...)
+# JSON in the metadata of a file: the facts that its shapes do not declare (mean, std, logits ...).
+METADATA_KEY = "soda_tta.input"
 TOLERANCE = 1e-5
 
 
 def open_session(path: Path, threads: int | None = None) -> Any:
-    """An ONNX Runtime session on the CPU, without its telemetry."""
+    """An ONNX Runtime session on the CPU, with little logging.
+
+    Parameters
+    ----------
+    path : Path
+        An ONNX file.
+    threads : int, optional
+        Threads of ONNX Runtime. Default: one per physical core.
+    """
     try:
         import onnxruntime
     except ImportError as error:
         raise BoxError("ONNX files need ONNX Runtime: pip install 'soda-tta[onnx]'.") from error
     if not path.is_file():
-        raise BoxError(f"{path} does not exist; give the path of an ONNX file.")
+        raise BoxError(f"{path} does not exist; pass the path of an ONNX file.")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    # Its threads would go on spinning after an answer and take the cores from the adaptor, whose turn it then is.
+    # Otherwise its threads keep spinning after a run and take the cores from the adaptor.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if threads is not None:
         options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
+        reason = str(error).splitlines()[0]
         raise BoxError(
-            f"{path} is not an ONNX model ONNX Runtime can load: {str(error).splitlines()[0]}"
+            f"{path} is not an ONNX model that ONNX Runtime can load: {reason}"
         ) from error
 
 
 def external_files(path: Path) -> list[str]:
-    """The files beside an ONNX file that hold its weights, if it does not hold them itself."""
-    if (
-        b"location" not in path.read_bytes()
-    ):  # the key under which a tensor names its file; spares most the parsing
+    """The names of the files next to an ONNX file that hold its weights; empty if it has them all.
+
+    Parameters
+    ----------
+    path : Path
+        An ONNX file.
+    """
+    # Tensors name their file under the key "location". Without it, the file need not be parsed.
+    if b"location" not in path.read_bytes():
         return []
     import onnx
 
     tensors = onnx.load(path, load_external_data=False).graph.initializer
-    outside = [each for each in tensors if each.data_location == onnx.TensorProto.EXTERNAL]
-    return sorted(
-        {entry.value for each in outside for entry in each.external_data if entry.key == "location"}
-    )
+    external = [each for each in tensors if each.data_location == onnx.TensorProto.EXTERNAL]
+    entries = [entry for tensor in external for entry in tensor.external_data]
+    return sorted({entry.value for entry in entries if entry.key == "location"})
 
 
 def export_onnx(
@@ -62,29 +76,44 @@ def export_onnx(
     output: str,
     facts: dict[str, Any] | None = None,
 ) -> float:
-    """Trace `module` on images of shape `example`, verify it on shape `check`; returns the largest deviation.
+    """Write a PyTorch module as an ONNX file, and compare both; returns the largest deviation.
 
-    The axes in which `example` and `check` differ stay free in the file. `facts` (normalisation, logits ...)
-    go into its metadata, where `OnnxBox` finds them.
+    The file is written only if the deviation is at most `TOLERANCE`.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    path : Path
+        The file to write.
+    example : tuple of int
+        Shape of the images to trace the module with.
+    check : tuple of int
+        Shape of the images to compare with. Axes in which it differs from `example` are dynamic
+        in the file.
+    output : str
+        Name of the output.
+    facts : dict, optional
+        Facts about the model (normalisation, logits ...) for the metadata of the file, where
+        `OnnxBox` finds them. Default: none.
     """
     try:
         import onnx
     except ImportError as error:
-        raise SodaError("writing ONNX files needs: pip install 'soda-tta[onnx]'.") from error
+        raise SodaError("writing ONNX files needs onnx: pip install 'soda-tta[onnx]'.") from error
     import torch
 
     module = module.eval()
-    free = {
+    dynamic = {
         axis: f"axis{axis}"
-        for axis, (a, b) in enumerate(zip(example, check, strict=True))
-        if a != b
+        for axis, (traced, checked) in enumerate(zip(example, check, strict=True))
+        if traced != checked
     }
-    spatial = free if len(free) > 1 else {}  # the output of a classifier shares only the first axis
+    # The output of an adaptor has all axes of the input, that of a classifier only the first.
+    output_axes = dynamic if len(dynamic) > 1 else {0: "axis0"}
     with replacing(path) as temporary:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the tracing exporter is deprecated but needs no further package
+            # the tracing exporter is deprecated, but the newer one needs another package
+            warnings.simplefilter("ignore")
             torch.onnx.export(
                 module,
                 (torch.rand(example),),
@@ -93,7 +122,7 @@ def export_onnx(
                 opset_version=17,
                 input_names=["images"],
                 output_names=[output],
-                dynamic_axes={"images": free, output: spatial or {0: "axis0"}},
+                dynamic_axes={"images": dynamic, output: output_axes},
             )
         if facts:
             model = onnx.load(str(temporary))
@@ -103,13 +132,14 @@ def export_onnx(
 
 
 def _deviation(module: Any, path: Path, shape: tuple[int, ...]) -> float:
+    """The largest difference between the outputs of a module and of its ONNX file."""
     import torch
 
     images = np.random.default_rng(0).random(shape, dtype=np.float32)
-    (ours,) = open_session(path).run(None, {"images": images})
+    (from_file,) = open_session(path).run(None, {"images": images})
     with torch.inference_mode():
-        theirs = module(torch.from_numpy(images)).numpy()
-    deviation = float(np.abs(ours - theirs).max())
+        from_module = module(torch.from_numpy(images)).numpy()
+    deviation = float(np.abs(from_file - from_module).max())
     if not deviation <= TOLERANCE:
         raise SodaError(
             f"the exported ONNX file deviates from PyTorch by {deviation:.2g}; it was not written."

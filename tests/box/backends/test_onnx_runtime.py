@@ -1,4 +1,4 @@
-"""Real ONNX files in ONNX Runtime against the same sums in numpy."""
+"""ONNX files in ONNX Runtime, compared with the same calculation in numpy."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from soda_tta.box import OnnxBox
-from soda_tta.box.box import softmax
+from soda_tta.box.probabilities import softmax
 from soda_tta.errors import BoxError
 from soda_tta.protocols.onnx_files import METADATA_KEY
 
@@ -37,7 +37,7 @@ def test_a_fixed_batch_is_padded_and_the_padding_dropped(
     np.testing.assert_allclose(box(images[:count]), expected, atol=1e-6)
 
 
-def test_channels_last_is_read_off_the_shape(tiny_onnx, images: np.ndarray) -> None:
+def test_channels_last_is_read_from_the_shape(tiny_onnx, images: np.ndarray) -> None:
     box = OnnxBox(tiny_onnx(shape=("n", 8, 8, 3)))
     assert box.input.layout == "NHWC"
     np.testing.assert_allclose(
@@ -61,7 +61,7 @@ def test_half_precision_files_work(tiny_onnx, images: np.ndarray) -> None:
     )
 
 
-def test_images_are_resized_to_what_the_file_takes(tiny_onnx, images: np.ndarray) -> None:
+def test_images_are_resized_to_the_size_of_the_file(tiny_onnx, images: np.ndarray) -> None:
     flat = np.broadcast_to(images.mean((2, 3), keepdims=True), (50, 3, 20, 12))
     expected = softmax(images.mean((2, 3)) @ tiny_onnx.matrix)
     np.testing.assert_allclose(
@@ -69,9 +69,9 @@ def test_images_are_resized_to_what_the_file_takes(tiny_onnx, images: np.ndarray
     )
 
 
-def test_logits_are_stated(tiny_onnx, images: np.ndarray) -> None:
+def test_logits_must_be_stated(tiny_onnx, images: np.ndarray) -> None:
     path = tiny_onnx(outputs=("logits",))
-    with pytest.raises(BoxError, match="--logits"):
+    with pytest.raises(BoxError, match="logits=True"):
         OnnxBox(path)(images)
     expected = softmax(images.mean((2, 3)) @ tiny_onnx.matrix)
     np.testing.assert_allclose(OnnxBox(path, logits=True)(images), expected, atol=1e-6)
@@ -80,28 +80,29 @@ def test_logits_are_stated(tiny_onnx, images: np.ndarray) -> None:
 def test_two_outputs_need_a_name(tiny_onnx, images: np.ndarray) -> None:
     path = tiny_onnx(outputs=("logits", "probabilities"))
     with pytest.raises(
-        BoxError, match=r"has the outputs logits, probabilities; name the one .*\(--output NAME\)"
+        BoxError, match=r"has the outputs logits, probabilities; choose the one .*\(output='NAME'\)"
     ):
         OnnxBox(path)
     expected = softmax(images.mean((2, 3)) @ tiny_onnx.matrix)
     np.testing.assert_allclose(OnnxBox(path, output="probabilities")(images), expected, atol=1e-6)
 
 
-def test_labels_beside_the_probabilities_need_no_name(tiny_onnx, images: np.ndarray) -> None:
+def test_labels_next_to_the_probabilities_need_no_name(tiny_onnx, images: np.ndarray) -> None:
     box = OnnxBox(tiny_onnx(outputs=("labels", "probabilities")))
     assert box.output_name == "probabilities"
     assert box(images).shape == (50, 4)
 
 
-def test_an_output_that_is_not_there_is_a_clear_error(tiny_onnx) -> None:
+def test_a_missing_output_is_a_clear_error(tiny_onnx) -> None:
     with pytest.raises(BoxError, match=r"no output 'scores'.*probabilities"):
         OnnxBox(tiny_onnx(), output="scores")
 
 
-def test_the_metadata_of_a_file_is_believed_unless_something_else_is_stated(
+def test_the_metadata_of_a_file_holds_unless_something_else_is_stated(
     tiny_onnx, images: np.ndarray
 ) -> None:
     facts = {"mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25], "channels": "BGR", "logits": True}
+    facts["partial"] = True
     path = tiny_onnx(outputs=("logits",), facts=json.dumps(facts))
     box = OnnxBox(path)
     assert (box.logits, box.input.channels, box.input.mean) == (True, "BGR", (0.5, 0.5, 0.5))
@@ -109,9 +110,10 @@ def test_the_metadata_of_a_file_is_believed_unless_something_else_is_stated(
     np.testing.assert_allclose(box(images), softmax(colours @ tiny_onnx.matrix), atol=1e-5)
     assert OnnxBox(path, mean=(0.1,), channels="RGB", logits=False).input.channels == "RGB"
     assert OnnxBox(path, logits=False).logits is False
+    assert OnnxBox(path).partial and not OnnxBox(path, partial=False).partial
 
 
-def test_a_whole_card_may_stand_in_the_metadata(tiny_onnx) -> None:
+def test_the_metadata_may_hold_a_whole_card(tiny_onnx) -> None:
     card = OnnxBox(tiny_onnx(), mean=(0.5,)).input.card()
     assert OnnxBox(tiny_onnx(facts=json.dumps(card))).input.card() == card
 
@@ -119,14 +121,14 @@ def test_a_whole_card_may_stand_in_the_metadata(tiny_onnx) -> None:
 @pytest.mark.parametrize(
     "facts", ["{", "[1]", '"RGB"', '{"colour": 1}', '{"mean": [1, 2]}', '{"mean": ["a"]}']
 )
-def test_metadata_that_makes_no_sense_is_a_clear_error(tiny_onnx, facts: str) -> None:
+def test_invalid_metadata_is_a_clear_error(tiny_onnx, facts: str) -> None:
     with pytest.raises(BoxError, match=METADATA_KEY):
         OnnxBox(tiny_onnx(facts=facts))
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(
-        BoxError, match=r"absent.onnx does not exist; give the path of an ONNX file"
+        BoxError, match=r"absent.onnx does not exist; pass the path of an ONNX file"
     ):
         OnnxBox(tmp_path / "absent.onnx")
 
@@ -135,7 +137,9 @@ def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_file_that_is_not_onnx_is_a_clear_error(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(content)
-    with pytest.raises(BoxError, match=r"model.onnx is not an ONNX model ONNX Runtime can load"):
+    with pytest.raises(
+        BoxError, match=r"model.onnx is not an ONNX model that ONNX Runtime can load"
+    ):
         OnnxBox(path)
 
 
@@ -165,15 +169,15 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("shape", "dtype", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_a_file_that_takes_no_images_is_a_clear_error(
-    tmp_path: Path, shape: tuple, dtype: int, sentence: str
+@pytest.mark.parametrize(("shape", "dtype", "message"), REFUSED.values(), ids=REFUSED)
+def test_a_file_that_does_not_take_images_is_a_clear_error(
+    tmp_path: Path, shape: tuple, dtype: int, message: str
 ) -> None:
     image, output = (
         helper.make_tensor_value_info(name, dtype, shape) for name in ("images", "same")
     )
     nodes = [helper.make_node("Identity", ["images"], ["same"])]
-    with pytest.raises(BoxError, match=sentence):
+    with pytest.raises(BoxError, match=message):
         OnnxBox(save(tmp_path / "identity.onnx", nodes, [image], [output], []))
 
 
@@ -185,11 +189,11 @@ def test_two_inputs_are_a_clear_error(tmp_path: Path) -> None:
     path = save(
         tmp_path / "sum.onnx", [helper.make_node("Add", ["a", "b"], ["c"])], inputs, [output], []
     )
-    with pytest.raises(BoxError, match="takes 2 inputs; an image classifier takes one"):
+    with pytest.raises(BoxError, match="has 2 inputs; an image classifier has one"):
         OnnxBox(path)
 
 
-def test_a_file_that_answers_more_rows_than_images_is_not_believed(
+def test_a_file_that_returns_more_rows_than_images_is_refused(
     tmp_path: Path, images: np.ndarray
 ) -> None:
     nodes = [
@@ -204,12 +208,9 @@ def test_a_file_that_answers_more_rows_than_images_is_not_believed(
         OnnxBox(save(tmp_path / "twice.onnx", nodes, [image], [output], []))(images)
 
 
-def test_what_onnx_runtime_refuses_while_running_is_a_box_error(
-    tmp_path: Path, images: np.ndarray
-) -> None:
-    reshape = numpy_helper.from_array(
-        np.array([-1, 7], np.int64), "shape"
-    )  # 192 numbers are no rows of 7
+def test_a_failure_of_onnx_runtime_is_a_box_error(tmp_path: Path, images: np.ndarray) -> None:
+    # 192 values cannot be reshaped to rows of 7
+    reshape = numpy_helper.from_array(np.array([-1, 7], np.int64), "shape")
     nodes = [helper.make_node("Reshape", ["images", "shape"], ["rows"])]
     image = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, "h", "w"])
     output = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["m", 7])
@@ -219,7 +220,8 @@ def test_what_onnx_runtime_refuses_while_running_is_a_box_error(
 
 
 def test_the_fingerprint_is_the_hash_of_the_file(tiny_onnx) -> None:
-    first, other = OnnxBox(tiny_onnx()), OnnxBox(tiny_onnx(outputs=("logits",)))
+    first = OnnxBox(tiny_onnx())
+    other = OnnxBox(tiny_onnx(outputs=("logits",)))
     assert first.fingerprint() == OnnxBox(first.path).fingerprint() != other.fingerprint()
     assert first.fingerprint().startswith("onnx:sha256:")
 
@@ -230,14 +232,14 @@ def test_weights_in_a_file_of_their_own_are_part_of_the_fingerprint(
     path = tiny_onnx()
     model = onnx.load(path)
     inside = OnnxBox(path).fingerprint()
-    place = dict(save_as_external_data=True, location="weights.bin", size_threshold=0)
-    onnx.save(model, path.with_name("outside.onnx"), **place)
+    external = dict(save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(model, path.with_name("outside.onnx"), **external)
     first = OnnxBox(path.with_name("outside.onnx"))
-    known, answers = first.fingerprint(), first(images)
+    fingerprint = first.fingerprint()
+    probabilities = first(images)
     weights = path.with_name("weights.bin")
     weights.write_bytes(np.frombuffer(weights.read_bytes(), np.uint8)[::-1].tobytes())
     second = OnnxBox(first.path)
-    assert second.fingerprint() != known and not np.allclose(
-        second(images), answers, equal_nan=True
-    )
+    assert second.fingerprint() != fingerprint
+    assert not np.allclose(second(images), probabilities, equal_nan=True)
     assert OnnxBox(path).fingerprint() == inside

@@ -1,4 +1,4 @@
-"""A PyTorch module as a box: asked quietly, and seen inside by those who need it."""
+"""A PyTorch module as a box: queried without gradients, and open to white-box methods."""
 
 import numpy as np
 import pytest
@@ -24,55 +24,52 @@ def module() -> nn.Module:
     return nn.Sequential(*layers)
 
 
-def test_the_answer_is_the_modules_own(module: nn.Module, images: np.ndarray) -> None:
+def test_the_response_is_the_output_of_the_module(module: nn.Module, images: np.ndarray) -> None:
     with torch.no_grad():
         expected = module.eval()((torch.from_numpy(images) - 0.5) / 0.25).softmax(1).numpy()
     box = ModuleBox(module, logits=True, input=Input(mean=(0.5,), std=(0.25,)), batch=16)
     np.testing.assert_allclose(box(images), expected, atol=1e-6)
 
 
-def test_the_module_is_asked_in_evaluation_mode_even_if_someone_trained_it_meanwhile(
-    module, images
-) -> None:
+def test_the_module_is_queried_in_evaluation_mode_even_after_training(module, images) -> None:
     box = ModuleBox(module.train(), logits=True)
     statistics = module[1].running_mean.clone()
     first = box(images)
     module.train()
-    np.testing.assert_array_equal(
-        box(images), first
-    )  # dropout and batch statistics would change it
+    # dropout and batch statistics would change the output
+    np.testing.assert_array_equal(box(images), first)
     assert torch.equal(module[1].running_mean, statistics)
 
 
-def test_large_images_are_shown_a_few_at_a_time_unless_told_otherwise(
+def test_large_images_are_sent_a_few_at_a_time_unless_a_batch_is_stated(
     module: nn.Module, monkeypatch
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    shown: list[int] = []
-    module.register_forward_hook(lambda _, given, __: shown.append(len(given[0])))
-    for pixels, told, want in ((32, None, [32, 8]), (224, None, [3, 2]), (224, 5, [5])):
-        images = np.random.default_rng(0).random((sum(want), 3, pixels, pixels), np.float32)
-        shown.clear()
-        answers = ModuleBox(module, logits=True, batch=told)(images)
-        assert shown == want
+    sizes: list[int] = []
+    module.register_forward_hook(lambda _, inputs, __: sizes.append(len(inputs[0])))
+    for pixels, batch, expected in ((32, None, [32, 8]), (224, None, [3, 2]), (224, 5, [5])):
+        images = np.random.default_rng(0).random((sum(expected), 3, pixels, pixels), np.float32)
+        sizes.clear()
+        probabilities = ModuleBox(module, logits=True, batch=batch)(images)
+        assert sizes == expected
         np.testing.assert_allclose(
-            answers, ModuleBox(module, logits=True, batch=40)(images), atol=1e-6
+            probabilities, ModuleBox(module, logits=True, batch=40)(images), atol=1e-6
         )
 
 
 @pytest.mark.parametrize(
     "wrong", [lambda rows: rows.sum(), lambda rows: rows[:1], lambda rows: rows[0]]
 )
-def test_rows_that_are_missing_are_told(module: nn.Module, images: np.ndarray, wrong) -> None:
+def test_missing_rows_are_refused(module: nn.Module, images: np.ndarray, wrong) -> None:
     class Wrong(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return wrong(module(x))
 
-    with pytest.raises(BoxError, match="must return a row for each"):
+    with pytest.raises(BoxError, match="must return one row per image"):
         ModuleBox(Wrong(), logits=True)(images[:7])
 
 
-def test_asking_leaves_no_gradients_behind(module: nn.Module, images: np.ndarray) -> None:
+def test_a_query_leaves_no_gradients(module: nn.Module, images: np.ndarray) -> None:
     modes = []
     module.register_forward_hook(
         lambda *_: modes.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
@@ -82,14 +79,14 @@ def test_asking_leaves_no_gradients_behind(module: nn.Module, images: np.ndarray
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
-def test_gradients_can_be_taken_through_the_module_after_it_was_asked(module, images) -> None:
+def test_the_module_gives_gradients_after_a_query(module, images) -> None:
     box = ModuleBox(module, logits=True)
     box(images[:2])
     box.module(torch.from_numpy(images[:2])).sum().backward()
     assert module[5].weight.grad is not None
 
 
-def test_white_box_methods_find_the_module_also_through_wrappers(module: nn.Module) -> None:
+def test_the_module_is_available_through_wrappers(module: nn.Module) -> None:
     box = ModuleBox(module)
     assert box.module is module
     assert Metered(box, Ledger(), "probe").module is module
@@ -101,7 +98,7 @@ def test_a_module_that_works_in_place_does_not_change_our_images(images: np.ndar
     np.testing.assert_array_equal(images, kept)
 
 
-def test_half_precision_answers_are_read(images: np.ndarray) -> None:
+def test_half_precision_output_is_read(images: np.ndarray) -> None:
     class Half(nn.Module):
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return images.mean((2, 3)).softmax(1).bfloat16()
@@ -110,7 +107,7 @@ def test_half_precision_answers_are_read(images: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "sentence"),
+    ("module", "message"),
     [
         (nn.Linear(7, 2), "the module raised RuntimeError: "),
         (nn.LSTM(8, 2), "the module raised"),
@@ -121,10 +118,10 @@ def test_half_precision_answers_are_read(images: np.ndarray) -> None:
         (nn.Identity(), r"shape \(50, 3, 8, 8\)"),
     ],
 )
-def test_a_module_that_is_no_classifier_is_a_box_error(
-    module: nn.Module, sentence: str, images: np.ndarray
+def test_a_module_that_is_not_a_classifier_is_a_box_error(
+    module: nn.Module, message: str, images: np.ndarray
 ) -> None:
-    with pytest.raises(BoxError, match=sentence):
+    with pytest.raises(BoxError, match=message):
         ModuleBox(module, batch=64)(images)
 
 

@@ -1,4 +1,4 @@
-"""Several requests at once, their answers in order."""
+"""Several requests at once, with the responses in order."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from soda_tta.errors import BoxError, BoxUnavailable
 
 
 def numbered(count: int) -> np.ndarray:
-    """Images that can be told apart by their brightness."""
+    """Images that differ in brightness."""
     return np.repeat(np.arange(count, dtype=np.float32) / 255, 12).reshape(count, 3, 2, 2)
 
 
@@ -24,7 +24,7 @@ def brightness(images: np.ndarray) -> np.ndarray:
 
 @settings(deadline=None, max_examples=40)
 @given(count=st.integers(0, 60), batch=st.integers(1, 20), workers=st.integers(1, 6))
-def test_answers_come_back_in_order_and_every_image_is_asked_once(
+def test_responses_are_in_order_and_every_image_is_sent_once(
     count: int, batch: int, workers: int
 ) -> None:
     sizes: list[int] = []
@@ -41,9 +41,10 @@ def test_answers_come_back_in_order_and_every_image_is_asked_once(
 
 
 def test_order_is_kept_when_the_first_request_is_the_slowest() -> None:
-    answered, others_done = [], threading.Event()
+    answered = []
+    others_done = threading.Event()
 
-    def first_things_last(images: np.ndarray) -> np.ndarray:
+    def slow_for_the_first(images: np.ndarray) -> np.ndarray:
         if images[0, 0, 0, 0] == 0:
             assert others_done.wait(5)
         answered.append(images)
@@ -51,13 +52,16 @@ def test_order_is_kept_when_the_first_request_is_the_slowest() -> None:
             others_done.set()
         return brightness(images)
 
-    got = Batched(CallableBox(first_things_last), batch=2, workers=2)(numbered(8))
+    got = Batched(CallableBox(slow_for_the_first), batch=2, workers=2)(numbered(8))
     assert answered[-1][0, 0, 0, 0] == 0
     np.testing.assert_allclose(got, brightness(numbered(8)), atol=1e-6)
 
 
-def test_as_many_requests_are_under_way_as_there_are_workers_and_no_more() -> None:
-    together, lock, now, most = threading.Barrier(3), threading.Lock(), [0], [0]
+def test_as_many_requests_are_in_flight_as_there_are_workers() -> None:
+    together = threading.Barrier(3)
+    lock = threading.Lock()
+    now = [0]
+    most = [0]
 
     def counted(images: np.ndarray) -> np.ndarray:
         with lock:
@@ -72,22 +76,22 @@ def test_as_many_requests_are_under_way_as_there_are_workers_and_no_more() -> No
     assert most[0] == 3
 
 
-def test_a_request_that_fails_is_asked_again_alone() -> None:
+def test_a_request_that_fails_is_retried_alone() -> None:
     asked: list[float] = []
 
-    def moody(images: np.ndarray) -> np.ndarray:
+    def unreliable(images: np.ndarray) -> np.ndarray:
         first = round(float(images[0, 0, 0, 0]) * 255)
         asked.append(first)
         if first == 4 and asked.count(4) < 3:
             raise BoxUnavailable("busy")
         return brightness(images)
 
-    retrying = Retrying(CallableBox(moody, batch=2), sleep=lambda _: None)
+    retrying = Retrying(CallableBox(unreliable, batch=2), sleep=lambda _: None)
     np.testing.assert_allclose(Batched(retrying)(numbered(10)), brightness(numbered(10)), atol=1e-6)
     assert sorted(asked) == [0, 2, 4, 4, 4, 6, 8]
 
 
-def test_requests_not_yet_sent_are_not_paid_after_a_failure() -> None:
+def test_after_a_failure_no_further_request_is_sent() -> None:
     asked: list[int] = []
 
     def broken(images: np.ndarray) -> np.ndarray:
@@ -99,12 +103,12 @@ def test_requests_not_yet_sent_are_not_paid_after_a_failure() -> None:
     assert len(asked) <= 2  # one for each worker
 
 
-def test_the_size_of_a_request_is_the_boxs_own_unless_stated() -> None:
+def test_the_request_size_is_that_of_the_box_unless_stated() -> None:
     assert Batched(CallableBox(brightness, batch=7)).batch == 7
     assert Batched(CallableBox(brightness, batch=7), batch=3).batch == 3
 
 
-def test_what_was_interrupted_is_not_asked_again_in_the_background() -> None:
+def test_an_interrupted_request_is_not_retried_in_the_background() -> None:
     asked: list[int] = []
     begun = threading.Barrier(4)
 
@@ -122,8 +126,8 @@ def test_what_was_interrupted_is_not_asked_again_in_the_background() -> None:
     with pytest.raises(KeyboardInterrupt):
         Batched(retrying, batch=1, workers=4)(numbered(4))
     assert sorted(asked) == [0, 1, 2, 3] and time.monotonic() - began < 5
-    retrying.box = CallableBox(brightness)  # and afterwards it is as patient as before
-    assert not retrying.hopeless.is_set()
+    retrying.box = CallableBox(brightness)
+    assert not retrying.cancelled.is_set()  # the next call retries as before
     np.testing.assert_allclose(
         Batched(retrying, batch=1)(numbered(4)), brightness(numbered(4)), atol=1e-6
     )

@@ -1,4 +1,4 @@
-"""An identical query is never paid twice."""
+"""Identical queries are billed once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,7 @@ def brightness(images: np.ndarray) -> np.ndarray:
 
 
 def grey(*levels: int) -> np.ndarray:
-    """One small image a level, 0 to 255."""
+    """One small image per level, 0 to 255."""
     return np.repeat(np.array(levels, np.float32) / 255, 12).reshape(len(levels), 3, 2, 2)
 
 
@@ -28,7 +28,9 @@ def metered(limit: int | None = None) -> tuple[Cached, Ledger]:
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=8))
-def test_each_distinct_image_is_paid_once_and_answered_in_order(calls: list[list[int]]) -> None:
+def test_each_distinct_image_is_billed_once_and_responses_are_in_order(
+    calls: list[list[int]],
+) -> None:
     box, ledger = metered()
     for levels in calls:
         images = grey(*levels)
@@ -37,12 +39,12 @@ def test_each_distinct_image_is_paid_once_and_answered_in_order(calls: list[list
             np.testing.assert_allclose(got, brightness(images), atol=1e-6)
         else:
             assert len(got) == 0
-    asked = [level for levels in calls for level in levels]
-    assert ledger.total == len(set(asked))
-    assert box.hits == len(asked) - len(set(asked))
+    queries = [level for levels in calls for level in levels]
+    assert ledger.total == len(set(queries))
+    assert box.hits == len(queries) - len(set(queries))
 
 
-def test_a_budget_is_not_touched_by_what_is_known() -> None:
+def test_a_cached_response_does_not_use_the_budget() -> None:
     box, ledger = metered(limit=3)
     box(grey(1, 2, 3, 3, 2))
     box(grey(3, 1))
@@ -52,7 +54,7 @@ def test_a_budget_is_not_touched_by_what_is_known() -> None:
     np.testing.assert_allclose(box(grey(2)), brightness(grey(2)), atol=1e-6)
 
 
-def test_the_least_recently_used_answer_is_forgotten_first() -> None:
+def test_the_least_recently_used_response_is_forgotten_first() -> None:
     ledger = Ledger()
     box = Cached(Metered(CallableBox(brightness), ledger, "serve"), capacity=2)
     box(grey(1, 2))
@@ -65,12 +67,12 @@ def test_the_least_recently_used_answer_is_forgotten_first() -> None:
     assert ledger.total == 4
 
 
-def test_a_call_larger_than_the_capacity_is_answered_whole() -> None:
+def test_a_call_may_be_larger_than_the_capacity() -> None:
     box = Cached(CallableBox(brightness), capacity=2)
     np.testing.assert_allclose(box(grey(*range(10))), brightness(grey(*range(10))), atol=1e-6)
 
 
-def test_one_bit_makes_another_image() -> None:
+def test_an_image_that_differs_in_one_bit_is_another_image() -> None:
     box, ledger = metered()
     images = grey(100)
     box(images)
@@ -86,28 +88,28 @@ def test_the_same_bytes_in_another_shape_are_another_image() -> None:
     assert ledger.total == 2
 
 
-def test_writing_into_an_answer_does_not_change_what_is_remembered() -> None:
+def test_writing_into_a_response_does_not_change_the_cache() -> None:
     box, _ = metered()
     box(grey(51))[:] = 9
     box(grey(51))[:] = 9
     np.testing.assert_allclose(box(grey(51)), [[0.2, 0.8]], atol=1e-6)
 
 
-def test_a_query_that_failed_is_asked_again() -> None:
+def test_a_failure_is_not_cached() -> None:
     failures = [RuntimeError("once")]
 
-    def moody(images: np.ndarray) -> np.ndarray:
+    def unreliable(images: np.ndarray) -> np.ndarray:
         if failures:
             raise failures.pop()
         return brightness(images)
 
-    box = Cached(CallableBox(moody))
+    box = Cached(CallableBox(unreliable))
     with pytest.raises(BoxError):
         box(grey(1, 2))
     np.testing.assert_allclose(box(grey(1, 2)), brightness(grey(1, 2)), atol=1e-6)
 
 
-def test_threads_that_ask_the_same_at_once_pay_once() -> None:
+def test_threads_that_query_the_same_image_at_once_are_billed_once() -> None:
     together = threading.Barrier(8)
     asked = []
 
@@ -118,12 +120,12 @@ def test_threads_that_ask_the_same_at_once_pay_once() -> None:
 
     box = Cached(CallableBox(slow))
 
-    def ask(number: int) -> np.ndarray:
+    def query(number: int) -> np.ndarray:
         together.wait()
         return box(grey(1, 2, 3 + number % 2))
 
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(ask, range(8)))
+        responses = list(pool.map(query, range(8)))
     assert len(asked) == 4
-    for number, answer in enumerate(answers):
-        np.testing.assert_allclose(answer, brightness(grey(1, 2, 3 + number % 2)), atol=1e-6)
+    for number, response in enumerate(responses):
+        np.testing.assert_allclose(response, brightness(grey(1, 2, 3 + number % 2)), atol=1e-6)

@@ -11,13 +11,13 @@ from soda_tta.errors import BoxError
 
 
 def through(images: np.ndarray, **options: object) -> np.ndarray:
-    """What arrives at the model."""
-    seen = []
+    """What the model receives."""
+    received = []
     Quantised(
-        CallableBox(lambda arrived: seen.append(arrived) or np.full((len(arrived), 2), 0.5)),
+        CallableBox(lambda batch: received.append(batch) or np.full((len(batch), 2), 0.5)),
         **options,
     )(images)
-    return seen[0]
+    return received[0]
 
 
 def pixels(*values: float) -> np.ndarray:
@@ -25,7 +25,7 @@ def pixels(*values: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("bits", "value", "arrives"),
+    ("bits", "value", "received"),
     [
         (8, 0.5, 128 / 255),  # 127.5 goes to the even neighbour
         (8, 0.1, 26 / 255),  # 25.5 in float32 is a little more
@@ -39,8 +39,8 @@ def pixels(*values: float) -> np.ndarray:
         (16, 0.5, 32768 / 65535),
     ],
 )
-def test_a_pixel_arrives_at_the_nearest_level(bits: int, value: float, arrives: float) -> None:
-    np.testing.assert_allclose(through(pixels(value), bits=bits), pixels(arrives), atol=1e-7)
+def test_a_pixel_is_rounded_to_the_nearest_level(bits: int, value: float, received: float) -> None:
+    np.testing.assert_allclose(through(pixels(value), bits=bits), pixels(received), atol=1e-7)
 
 
 def test_eight_bit_images_pass_unchanged() -> None:
@@ -50,15 +50,15 @@ def test_eight_bit_images_pass_unchanged() -> None:
     np.testing.assert_array_equal(through(images), images)
 
 
-def test_a_change_below_half_a_step_does_not_arrive(images: np.ndarray) -> None:
+def test_a_change_below_half_a_step_is_lost(images: np.ndarray) -> None:
     on_levels = np.rint(images * 255).astype(np.float32) / np.float32(255)
     shaken = np.clip(on_levels + np.float32(0.4 / 255), 0, 1)
     np.testing.assert_array_equal(through(shaken), through(on_levels))
 
 
 def test_jpeg_does_what_pillow_does(images: np.ndarray) -> None:
-    arrived = through(images[:3], jpeg=80)
-    for image, got in zip(images, arrived, strict=False):
+    received = through(images[:3], jpeg=80)
+    for image, got in zip(images, received, strict=False):
         buffer = io.BytesIO()
         Image.fromarray(np.rint(image * 255).astype(np.uint8).transpose(1, 2, 0)).save(
             buffer, "JPEG", quality=80
@@ -78,7 +78,7 @@ def test_no_images_stay_no_images(jpeg: int | None, box) -> None:
     assert len(Quantised(box, jpeg=jpeg)(np.zeros((0, 3, 4, 4), np.float32))) == 0
 
 
-def test_the_smallest_step_is_the_coarsest_on_the_way(box) -> None:
+def test_the_smallest_step_is_that_of_the_coarsest_transport(box) -> None:
     assert Quantised(box).quantum == 1 / 255
     assert Quantised(box, bits=4).quantum == 1 / 15
     assert Quantised(Quantised(box, bits=4), bits=8).quantum == 1 / 15
@@ -87,20 +87,24 @@ def test_the_smallest_step_is_the_coarsest_on_the_way(box) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"bits": 0}, {"bits": 17}, {"jpeg": 0}, {"jpeg": 101}, {"bits": 4, "jpeg": 80}]
+    ("invalid", "message"),
+    [
+        ({"bits": 0}, "0 is not a valid number of bits per channel; choose 1 to 16"),
+        ({"bits": 17}, "17 is not a valid number of bits per channel; choose 1 to 16"),
+        ({"jpeg": 0}, "0 is not a valid JPEG quality; choose 1 to 100"),
+        ({"jpeg": 101}, "101 is not a valid JPEG quality; choose 1 to 100"),
+        ({"bits": 4, "jpeg": 80}, "JPEG has 8 bits per channel, not 4"),
+    ],
 )
-def test_bits_and_qualities_that_do_not_exist_are_refused(bad: dict, box) -> None:
-    with pytest.raises(BoxError, match="1 to 16 bits a channel; JPEG has a quality of 1 to 100"):
-        Quantised(box, **bad)
+def test_invalid_bits_and_qualities_are_refused(invalid: dict, message: str, box) -> None:
+    with pytest.raises(BoxError, match=message):
+        Quantised(box, **invalid)
 
 
 def test_the_same_model_behind_another_transport_has_another_fingerprint(box) -> None:
-    prints = {
-        made.fingerprint()
-        for made in (box, Quantised(box), Quantised(box, bits=4), Quantised(box, jpeg=80))
-    }
-    assert len(prints) == 4
+    boxes = (box, Quantised(box), Quantised(box, bits=4), Quantised(box, jpeg=80))
+    assert len({each.fingerprint() for each in boxes}) == 4
 
 
-def test_its_repr_can_be_pasted(box) -> None:
+def test_the_repr_can_be_pasted(box) -> None:
     assert repr(Quantised(box, jpeg=80)) == f"Quantised({box!r}, bits=8, jpeg=80)"

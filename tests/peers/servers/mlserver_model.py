@@ -1,4 +1,4 @@
-"""Serves an ONNX model from a real MLServer.
+"""Serve an ONNX model from a real MLServer.
 
 `python mlserver_model.py MODEL.onnx PORT`, with the python of .venv-mlserver, in an empty folder.
 """
@@ -16,11 +16,11 @@ from mlserver.types import InferenceRequest, InferenceResponse
 
 
 class Digits(MLModel):
-    """Answers with what ONNX Runtime makes of the request, and checks nothing itself."""
+    """Return what ONNX Runtime computes for the request, without any check."""
 
     async def load(self) -> bool:
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # the test machine's other cores belong to the tests
+        options.intra_op_num_threads = 1  # leave the other cores to the tests
         self.session = onnxruntime.InferenceSession(
             self.settings.parameters.uri, options, providers=["CPUExecutionProvider"]
         )
@@ -29,16 +29,15 @@ class Digits(MLModel):
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         inputs = {tensor.name: NumpyCodec.decode_input(tensor) for tensor in payload.inputs}
         names = [output.name for output in self.session.get_outputs()]
-        answers = self.session.run(names, inputs)
+        arrays = self.session.run(names, inputs)
         outputs = [
-            NumpyCodec.encode_output(name, answer)
-            for name, answer in zip(names, answers, strict=True)
+            NumpyCodec.encode_output(name, array) for name, array in zip(names, arrays, strict=True)
         ]
         return InferenceResponse(id=payload.id, model_name=self.name, outputs=outputs)
 
 
 def metadata(nodes: list[onnxruntime.NodeArg]) -> list[dict[str, object]]:
-    """What GET /v2/models/digits says of the inputs or the outputs: MLServer only repeats its settings."""
+    """What GET /v2/models/digits declares; MLServer only repeats its settings."""
     shapes = [[size if isinstance(size, int) else -1 for size in node.shape] for node in nodes]
     return [
         {"name": node.name, "datatype": "FP32", "shape": shape}
@@ -53,7 +52,7 @@ def free_port() -> int:
 
 
 def write_settings(folder: Path, model: Path, port: int) -> None:
-    """Writes the two files that `mlserver start` reads."""
+    """Write the two files that `mlserver start` reads."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     server = {
         "host": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""Serves an ONNX model from a real Triton.
+"""Serve an ONNX model from a real Triton.
 
 `python triton_server.py MODEL.onnx PORT`, with the python of .venv-triton, in an empty folder.
 """
@@ -15,14 +15,14 @@ from pytriton.triton import Triton, TritonConfig
 
 
 def tensor(node: onnxruntime.NodeArg) -> Tensor:
-    """Describes one input or output to Triton: the batch axis is left out, a dynamic axis is -1."""
+    """Describe one input or output to Triton: without the batch axis, a dynamic axis is -1."""
     shape = tuple(size if isinstance(size, int) else -1 for size in node.shape[1:])
     return Tensor(name=node.name, dtype=np.float32, shape=shape)
 
 
 def serve(model: str, port: int) -> None:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # the test machine's other cores belong to the tests
+    options.intra_op_num_threads = 1  # leave the other cores to the tests
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
 
@@ -45,7 +45,5 @@ def serve(model: str, port: int) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(0)
-    )  # leave by the front door: Triton goes down with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a regular exit also ends Triton
     serve(sys.argv[1], int(sys.argv[2]))

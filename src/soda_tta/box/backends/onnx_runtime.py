@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.box.box import Box
-from soda_tta.box.facts import Input, input_from_shape, said_by_shape
+from soda_tta.box.backends.backend import Backend
+from soda_tta.box.facts import OUTPUT_FACTS
+from soda_tta.box.input import Input, declared_by_shape, input_from_shape
 from soda_tta.errors import BoxError
 from soda_tta.protocols.onnx_files import METADATA_KEY, external_files, open_session
 from soda_tta.types import Array
@@ -18,87 +19,111 @@ from soda_tta.types import Array
 ELEMENT_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
 
 
-class OnnxBox(Box):
-    """Ask an ONNX file. Input name, layout, size and type are read from it; normalisation is stated.
+class OnnxBox(Backend):
+    """Query an ONNX file. Input name, layout, size and type are read from the file.
 
-    What is stated here goes before what the file's metadata says, which goes before what its shapes say.
+    Stated facts have precedence over the metadata of the file, and the metadata over its shapes.
+
+    Parameters
+    ----------
+    path : str or Path
+    output : str, optional
+        Name of the output with the class scores. Default: the only one that can be.
+    batch : int, default 64
+        Images per run of the model. A model with a fixed batch overrides it.
+    threads : int, optional
+        Threads of ONNX Runtime. Default: one per physical core.
+    **facts
+        Facts about the input (see `Input`) and the output (`logits`, `partial`). Default: as the
+        metadata of the file and its shapes declare them.
     """
 
     def __init__(
         self,
         path: str | Path,
         *,
-        logits: bool | None = None,
         output: str | None = None,
         batch: int = 64,
         threads: int | None = None,
-        **stated: Any,
+        **facts: Any,
     ) -> None:
         self.path = Path(path)
         self.session = open_session(self.path, threads)
-        declared = self.session.get_inputs()
-        if len(declared) != 1:
-            raise BoxError(
-                f"{self.path} takes {len(declared)} inputs; an image classifier takes one."
-            )
-        (image,) = declared
-        if image.type not in ELEMENT_TYPES:
-            raise BoxError(
-                f"{self.path} takes {image.type}; this package sends {', '.join(ELEMENT_TYPES)}."
-            )
-        facts = self._facts()
-        stated = {**facts, **{name: value for name, value in stated.items() if value is not None}}
-        said = stated.pop("logits", False)
-        self.logits = bool(said if logits is None else logits)
+        image = self._image_input()
         dtype = ELEMENT_TYPES[image.type]
-        self.input = input_from_shape(image.shape, dtype, **stated)
-        self.says = {**said_by_shape(image.shape, dtype), **facts}
+        metadata = self._metadata()
+        stated = {name: value for name, value in facts.items() if value is not None}
+        input_facts = self.state_output({**metadata, **stated})
+        self.input = input_from_shape(image.shape, dtype, **input_facts)
+        self.declared = {**declared_by_shape(image.shape, dtype), **metadata}
         self.input_name: str = image.name
-        self.output_name = self._probabilities(output)
+        self.output_name = self._scores_output(output)
         self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0
         self.batch = image.shape[0] if self.fixed_batch else batch
 
-    def _facts(self) -> dict[str, Any]:
-        """What the file's metadata says of its input."""
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        return isinstance(model, str) and model.endswith(".onnx")
+
+    def _image_input(self) -> Any:
+        """The one input of the file, of a type that can be sent."""
+        inputs = self.session.get_inputs()
+        if len(inputs) != 1:
+            raise BoxError(f"{self.path} has {len(inputs)} inputs; an image classifier has one.")
+        if inputs[0].type not in ELEMENT_TYPES:
+            raise BoxError(
+                f"{self.path} takes {inputs[0].type}; "
+                f"this package sends {', '.join(ELEMENT_TYPES)}."
+            )
+        return inputs[0]
+
+    def _metadata(self) -> dict[str, Any]:
+        """The facts in the metadata of the file."""
         text = self.session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "{}")
         try:
             facts = json.loads(text)
-            Input(**{name: value for name, value in facts.items() if name != "logits"})
+            Input(**{name: value for name, value in facts.items() if name not in OUTPUT_FACTS})
         except (ValueError, TypeError, AttributeError, BoxError) as error:
             raise BoxError(
-                f"the metadata {METADATA_KEY} of {self.path} makes no sense ({error}): {text[:200]}"
+                f"the metadata {METADATA_KEY} of {self.path} is not valid ({error}): {text[:200]}"
             ) from error
         return dict(facts)
 
-    def _probabilities(self, wanted: str | None) -> str:
+    def _scores_output(self, name: str | None) -> str:
+        """The name of the output with the class scores."""
         outputs = self.session.get_outputs()
-        names = [str(o.name) for o in outputs]
-        if wanted is not None and wanted not in names:
+        names = [str(output.name) for output in outputs]
+        if name is not None and name not in names:
             raise BoxError(
-                f"{self.path} has no output {wanted!r}; it has {', '.join(names)} (--output NAME)."
+                f"{self.path} has no output {name!r}; choose from: {', '.join(names)} "
+                "(output='NAME')."
             )
-        rows = [o for o in outputs if o.type in ELEMENT_TYPES and len(o.shape) in (2, 4)]
-        if wanted is None and len(rows) != 1:
+        likely = [
+            str(output.name)
+            for output in outputs
+            if output.type in ELEMENT_TYPES and len(output.shape) in (2, 4)
+        ]
+        if name is None and len(likely) != 1:
             raise BoxError(
-                f"{self.path} has the outputs {', '.join(names)}; name the one with the class scores (--output NAME)."
+                f"{self.path} has the outputs {', '.join(names)}; "
+                "choose the one with the class scores (output='NAME')."
             )
-        return wanted or str(rows[0].name)
+        return name or likely[0]
 
     def answer(self, images: Array) -> Array:
         prepared = self.input.prepare(images)
         try:
             (output,) = self.session.run([self.output_name], {self.input_name: prepared})
-        except Exception as error:  # onnxruntime raises its own classes, all from Exception
-            raise BoxError(
-                f"ONNX Runtime could not run {self.path}: {str(error).splitlines()[0]}"
-            ) from error
+        except Exception as error:  # ONNX Runtime has its own classes, all of them Exceptions
+            reason = str(error).splitlines()[0]
+            raise BoxError(f"ONNX Runtime could not run {self.path}: {reason}") from error
         return np.asarray(output)
 
     def fingerprint(self) -> str:
-        whole = hashlib.sha256(self.path.read_bytes())
+        digest = hashlib.sha256(self.path.read_bytes())
         for name in external_files(self.path):
-            whole.update((self.path.parent / name).read_bytes())
-        return f"onnx:sha256:{whole.hexdigest()}:{self.output_name}"
+            digest.update((self.path.parent / name).read_bytes())
+        return f"onnx:sha256:{digest.hexdigest()}:{self.output_name}"
 
     def __repr__(self) -> str:
         return f"OnnxBox({str(self.path)!r})"

@@ -1,44 +1,76 @@
-"""A box over HTTP: any server that speaks the Open Inference Protocol (KServe V2): Triton, MLServer, KServe."""
+"""A box over HTTP: any server of the Open Inference Protocol (KServe V2).
+
+Triton, KServe and MLServer speak it.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from soda_tta.box.backends.backend import Backend
 from soda_tta.box.box import Box
-from soda_tta.box.facts import input_from_shape, said_by_shape
+from soda_tta.box.input import declared_by_shape, input_from_shape
+from soda_tta.box.wrappers.batched import Batched
+from soda_tta.box.wrappers.retrying import Retrying, retry
 from soda_tta.errors import BoxError, BoxUnavailable
+from soda_tta.protocols.open_inference import (
+    BINARY_EXTENSION,
+    DATATYPES,
+    ModelMetadata,
+    ProtocolError,
+    RequestedOutput,
+    Tensor,
+    TensorMetadata,
+    decode_metadata,
+    decode_response,
+    encode_request,
+)
 from soda_tta.types import Array
 
-DATATYPES = {"FP32": "float32", "FP16": "float16", "UINT8": "uint8"}
-BUSY = {
-    408,
-    425,
-    429,
-    502,
-    503,
-    504,
-}  # worth asking again; a 500 is how servers say that the request itself is wrong
+SENT = ("FP32", "FP16", "UINT8")  # the datatypes of images this package sends
+SCORES = ("FP16", "FP32", "FP64")  # the datatypes of class scores it reads
+# Worth a retry. A 500 is not: servers use it for requests that are wrong themselves.
+UNAVAILABLE = (408, 425, 429, 502, 503, 504)
+QUESTION = "does the server speak the Open Inference Protocol?"
 
 
-class OpenInferenceBox(Box):
-    """Ask `http(s)://host:port/v2/models/NAME[/versions/V]`: one request a call, JSON or binary tensors.
+class OpenInferenceBox(Backend):
+    """Query `http(s)://host:port/v2/models/NAME[/versions/V]`, one request per call.
 
-    Names, shapes and types come from the model's metadata. `binary=None` uses binary tensors where the server
-    advertises them, else JSON. The API key is read from the environment variable `api_key_env`, never given on a
-    command line.
+    Names, shapes and types come from the metadata of the model.
+
+    Parameters
+    ----------
+    url : str
+        Address of the model.
+    output : str, optional
+        Name of the output with the class scores. Default: the only one.
+    batch : int, default 64
+        Images per request. A model with a fixed batch overrides it.
+    timeout : float, default 30
+        Seconds to wait for a response.
+    binary : bool, optional
+        Send binary tensors (True) or JSON (False). Default: binary if the server offers it.
+    api_key_env : str, optional
+        Environment variable that holds the API key. The key itself is never an argument.
+    api_key_header : str, default "Authorization"
+        HTTP header for the key. In "Authorization" it is sent as a bearer token.
+    certificate_authority : str or Path, optional
+        PEM file of a certificate authority to trust. Default: those of the system.
+    **facts
+        Facts about the input (see `Input`) and the output (`logits`, `partial`).
     """
 
     def __init__(
         self,
         url: str,
         *,
-        logits: bool = False,
         output: str | None = None,
         batch: int = 64,
         timeout: float = 30.0,
@@ -46,118 +78,150 @@ class OpenInferenceBox(Box):
         api_key_env: str | None = None,
         api_key_header: str = "Authorization",
         certificate_authority: str | Path | None = None,
-        **stated: Any,
+        **facts: Any,
     ) -> None:
         if "@" in url.split("/")[2]:
             raise BoxError(
-                "the address holds a user or password, which would end up in files; use --api-key-env."
+                "the address contains a user or password, which would be written to files; "
+                "pass the key by api_key_env='VARIABLE'."
             )
-        self.url, self.logits, self.timeout = url.rstrip("/"), logits, timeout
-        self.client = open_client(
-            timeout, key_header(api_key_env, api_key_header), certificate_authority
-        )
-        metadata = self._get(self.url)
-        try:
-            self.version = str((metadata.get("versions") or ["?"])[-1])
-            images = [
-                (str(i["name"]), str(i["datatype"]), list(i["shape"]))
-                for i in metadata.get("inputs") or []
-            ]
-            names = [str(o["name"]) for o in metadata.get("outputs") or []]
-        except (KeyError, TypeError) as error:
-            raise BoxError(
-                f"{self.url} describes no model; does it speak the Open Inference Protocol?"
-            ) from error
-        if len(images) != 1:
-            raise BoxError(
-                f"{self.url} declares {len(images)} inputs; an image classifier takes one."
-            )
-        ((self.input_name, self.datatype, shape),) = images
-        if self.datatype not in DATATYPES:
-            raise BoxError(
-                f"{self.url} takes {self.datatype}; this package sends {', '.join(DATATYPES)}."
-            )
-        stated = {name: value for name, value in stated.items() if value is not None}
-        self.input = input_from_shape(shape, DATATYPES[self.datatype], **stated)
-        self.says = said_by_shape(shape, DATATYPES[self.datatype])
-        self.fixed_batch = isinstance(shape[0], int) and shape[0] > 0
-        self.batch = shape[0] if self.fixed_batch else batch
-        self.output_name = output or self._only(names)
-        self.binary = self._advertises_binary() if binary is None else binary
-        if self.datatype == "FP16" and not self.binary:
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        key = key_header(api_key_env, api_key_header)
+        self.client = open_client(timeout, key, certificate_authority)
+        metadata = self._model_metadata()
+        image = self._image_input(metadata)
+        dtype = DATATYPES[image.datatype]
+        self.version = metadata.versions[-1] if metadata.versions else "?"
+        self.input_name = image.name
+        self.input = input_from_shape(image.shape, dtype, **self.state_output(facts))
+        self.declared = declared_by_shape(image.shape, dtype)
+        self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0
+        self.batch = image.shape[0] if self.fixed_batch else batch
+        self.output_name = output or self._only_output(metadata)
+        self.binary = self._offers_binary() if binary is None else binary
+        if image.datatype == "FP16" and not self.binary:
             raise BoxError(
                 f"{self.url} takes FP16, which JSON cannot carry, and offers no binary tensors."
             )
 
-    def _only(self, names: list[str]) -> str:
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        return isinstance(model, str) and model.startswith(("http://", "https://"))
+
+    @classmethod
+    def options(cls) -> set[str]:
+        return super().options() | {"workers"}
+
+    @classmethod
+    def load(cls, model: Any, options: dict[str, Any]) -> Box:
+        """Concurrent requests, each of them retried; `workers` of them at once."""
+        if "/v2/models/" not in model:
+            raise BoxError(f"{model} names no model; pass http(s)://host:port/v2/models/NAME.")
+        arguments = {name: value for name, value in options.items() if name != "workers"}
+        box = retry(lambda: super(OpenInferenceBox, cls).load(model, arguments), attempts=3)
+        return Batched(Retrying(box), workers=options.get("workers", 4))
+
+    def _model_metadata(self) -> ModelMetadata:
+        try:
+            return decode_metadata(self._get(self.url))
+        except ProtocolError as error:
+            raise BoxError(f"{self.url} does not describe a model; {QUESTION}") from error
+
+    def _image_input(self, metadata: ModelMetadata) -> TensorMetadata:
+        """The one input of the model, of a type that can be sent."""
+        if len(metadata.inputs) != 1:
+            raise BoxError(
+                f"{self.url} has {len(metadata.inputs)} inputs; an image classifier has one."
+            )
+        if metadata.inputs[0].datatype not in SENT:
+            raise BoxError(
+                f"{self.url} takes {metadata.inputs[0].datatype}; "
+                f"this package sends {', '.join(SENT)}."
+            )
+        return metadata.inputs[0]
+
+    def _only_output(self, metadata: ModelMetadata) -> str:
+        names = [output.name for output in metadata.outputs]
         if len(names) != 1:
             raise BoxError(
-                f"{self.url} has the outputs {', '.join(names) or '(none)'}; name one (--output NAME)."
+                f"{self.url} has the outputs {', '.join(names) or '(none)'}; "
+                "choose the one with the class scores (output='NAME')."
             )
         return names[0]
 
-    def _advertises_binary(self) -> bool:
+    def _offers_binary(self) -> bool:
         try:
             server = self._get(self.url.rpartition("/models/")[0])
         except BoxUnavailable:
             raise
-        except BoxError:  # a gateway may show the model and not the server
+        except BoxError:  # a gateway may expose the model but not the server
             return False
-        return "binary_tensor_data" in (server.get("extensions") or [])
+        return BINARY_EXTENSION in (server.get("extensions") or [])
 
     def answer(self, images: Array) -> Array:
-        tensor = self.input.prepare(images)
-        if self.binary:
-            body, headers = binary_request(self.input_name, self.datatype, tensor, self.output_name)
-        else:
-            body, headers = json_request(self.input_name, self.datatype, tensor, self.output_name)
+        tensor = Tensor(self.input_name, self.input.prepare(images))
+        wanted = RequestedOutput(self.output_name, binary=self.binary)
+        body, headers = encode_request([tensor], [wanted], binary=self.binary)
         response = self._send("POST", f"{self.url}/infer", content=body, headers=headers)
         if response.status_code != 200:
             raise BoxError(f"{self.url} answered {describe(response)}")
-        return read_response(response.content, response.headers, self.output_name)
+        try:
+            decoded = decode_response(response.content, response.headers, [self.output_name])
+        except ProtocolError as error:
+            raise BoxError(f"{self.url}: {error}") from error
+        scores = decoded.outputs[0]
+        if scores.datatype not in SCORES:
+            raise BoxError(
+                f"{self.url} returned {scores.datatype} values in {scores.name!r}; "
+                f"class scores are {', '.join(SCORES)}. Choose another output (output='NAME')."
+            )
+        return np.asarray(scores.array, np.float32)
 
     def _get(self, url: str) -> dict[str, Any]:
+        """A JSON object from the server."""
         response = self._send("GET", url)
         if response.status_code in (401, 403):
             raise BoxError(
-                f"{url} answered {describe(response)}; put the key in a variable and name it (--api-key-env)."
+                f"{url} answered {describe(response)}; put the key into an environment variable "
+                "and name it (api_key_env='VARIABLE')."
             )
         if response.status_code != 200:
             raise BoxError(
-                f"{url} answered {describe(response)}; is the model's name right and the model ready?"
+                f"{url} answered {describe(response)}; check the name of the model, "
+                "and that it is ready."
             )
         try:
-            metadata = response.json()
+            answer = response.json()
         except ValueError as error:
-            raise BoxError(
-                f"{url} did not answer in JSON; does it speak the Open Inference Protocol?"
-            ) from error
-        if not isinstance(metadata, dict):
-            raise BoxError(
-                f"{url} did not answer with a JSON object; does it speak the Open Inference Protocol?"
-            )
-        return metadata
+            raise BoxError(f"{url} did not answer in JSON; {QUESTION}") from error
+        if not isinstance(answer, dict):
+            raise BoxError(f"{url} did not answer with a JSON object; {QUESTION}")
+        return answer
 
     def _send(self, verb: str, url: str, **arguments: Any) -> Any:
+        """One HTTP request; raises `BoxUnavailable` if a retry may help."""
         import httpx
 
         try:
             response = self.client.request(verb, url, **arguments)
         except httpx.TimeoutException as error:
             raise BoxUnavailable(
-                f"{url} did not answer within {self.timeout:g} s (--timeout)."
+                f"{url} did not respond within {self.timeout:g} s "
+                f"(allow more time, for example timeout={4 * self.timeout:g})."
             ) from error
         except httpx.RequestError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
                 raise BoxError(
-                    f"{url} is not trusted: {error}; name the authority of its certificate (--ca FILE)."
+                    f"{url} is not trusted: {error}; name the authority that signed "
+                    "its certificate (certificate_authority='FILE')."
                 ) from error
             raise BoxUnavailable(
                 f"{url} cannot be reached: {error or type(error).__name__}"
             ) from error
         except httpx.InvalidURL as error:
-            raise BoxError(f"{url} is not an address: {error}") from error
-        if response.status_code in BUSY:
+            raise BoxError(f"{url} is not a valid address: {error}") from error
+        if response.status_code in UNAVAILABLE:
             raise BoxUnavailable(
                 f"{url} answered {describe(response)}", retry_after(response.headers)
             )
@@ -173,6 +237,7 @@ class OpenInferenceBox(Box):
 def open_client(
     timeout: float, headers: dict[str, str], certificate_authority: str | Path | None
 ) -> Any:
+    """An HTTP client that verifies certificates and does not follow redirects."""
     try:
         import httpx
     except ImportError as error:
@@ -187,6 +252,7 @@ def open_client(
 
 
 def key_header(variable: str | None, header: str) -> dict[str, str]:
+    """The HTTP header with the API key in this environment variable; the key is never shown."""
     if variable is None:
         return {}
     key = os.environ.get(variable, "").strip()
@@ -194,73 +260,14 @@ def key_header(variable: str | None, header: str) -> dict[str, str]:
         raise BoxError(f"the environment variable {variable} is not set; put the API key there.")
     if not (key.isascii() and key.isprintable()):
         raise BoxError(
-            f"the environment variable {variable} holds signs that no HTTP header can carry."
+            f"the environment variable {variable} contains characters "
+            "that an HTTP header cannot carry; check the API key."
         )
     return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
 
 
-def json_request(
-    name: str, datatype: str, tensor: Array, output: str
-) -> tuple[bytes, dict[str, str]]:
-    request = {
-        "inputs": [
-            {
-                "name": name,
-                "shape": list(tensor.shape),
-                "datatype": datatype,
-                "data": tensor.ravel().tolist(),
-            }
-        ],
-        "outputs": [{"name": output}],
-    }
-    return json.dumps(request).encode(), {"Content-Type": "application/json"}
-
-
-def binary_request(
-    name: str, datatype: str, tensor: Array, output: str
-) -> tuple[bytes, dict[str, str]]:
-    """The binary tensor extension: a JSON header, its length in an HTTP header, then the raw bytes."""
-    raw = tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).tobytes()
-    described = {"name": name, "shape": list(tensor.shape), "datatype": datatype}
-    request = {
-        "inputs": [{**described, "parameters": {"binary_data_size": len(raw)}}],
-        "outputs": [{"name": output, "parameters": {"binary_data": True}}],
-    }
-    header = json.dumps(request).encode()
-    lengths = {
-        "Inference-Header-Content-Length": str(len(header)),
-        "Content-Type": "application/octet-stream",
-    }
-    return header + raw, lengths
-
-
-def read_response(content: bytes, headers: Any, name: str) -> Array:
-    """The named output of an answer in either form."""
-    try:
-        length = int(headers.get("Inference-Header-Content-Length", len(content)))
-        outputs, offset = json.loads(content[:length])["outputs"], length
-        for output in outputs:
-            size = (output.get("parameters") or {}).get("binary_data_size")
-            if output["name"] == name:
-                dtype = {"FP16": "<f2", "FP32": "<f4", "FP64": "<f8"}[output["datatype"]]
-                flat = (
-                    output["data"]
-                    if size is None
-                    else np.frombuffer(content, dtype, size // int(dtype[2]), offset)
-                )
-                return np.asarray(flat, np.float32).reshape(output["shape"])
-            offset += size or 0
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise BoxError(
-            f"the server's answer is not Open Inference Protocol ({type(error).__name__}: {error})."
-        ) from error
-    raise BoxError(
-        f"the server's answer holds no output {name!r} (it has {', '.join(o['name'] for o in outputs)})."
-    )
-
-
-def retry_after(headers: Any) -> float | None:
-    """Seconds the server asks us to wait; the date form of the header is rare and treated as absent."""
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server asks us to wait; the date form of the header is rare and ignored."""
     try:
         return max(0.0, float(headers.get("Retry-After", "")))
     except ValueError:
@@ -268,15 +275,15 @@ def retry_after(headers: Any) -> float | None:
 
 
 def describe(response: Any) -> str:
-    """Status and the first words of the body: servers put the reason under `error` or `detail`, or in plain text."""
+    """The status and the first words of the body.
+
+    Servers give the reason under `error` or `detail`, or in plain text.
+    """
     text = response.text
     try:
         body = response.json()
-        text = (
-            str(body.get("error") or body.get("detail") or body)
-            if isinstance(body, dict)
-            else str(body)
-        )
     except ValueError:
-        pass
-    return f"{response.status_code}: {' '.join(text.split())[:300]}"
+        body = text
+    if isinstance(body, dict):
+        body = body.get("error") or body.get("detail") or body
+    return f"{response.status_code}: {' '.join(str(body).split())[:300]}"

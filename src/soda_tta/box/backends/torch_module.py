@@ -1,46 +1,45 @@
-"""A box from a PyTorch module: the one kind that also shows its inside."""
+"""A box from a PyTorch module: the only kind that also gives gradients."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from typing import Any
 
 import numpy as np
 
-from soda_tta.box.box import Box
-from soda_tta.box.facts import Input
+from soda_tta.box.backends.backend import Backend
+from soda_tta.box.input import Input
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
-FLOATS = (
-    3 * 2**15
-)  # 32 images of 32 px, 2 of 224 px: what lies between the layers stays in memory that is at hand
+# 32 images of 32 px, 2 of 224 px: so few that the activations stay in fast memory.
+FLOATS_PER_CALL = 3 * 2**15
 
 
-def prepared_tensor(facts: Input, images: Any) -> Any:
-    """What `Input.prepare` does to an array, to a tensor and with gradients; for images of the model's own size."""
-    import torch
+class ModuleBox(Backend):
+    """Query a PyTorch module in evaluation mode, without gradients.
 
-    if (
-        facts.channels == "L"
-        or facts.dtype != "float32"
-        or facts.size not in (None, tuple(images.shape[2:]))
-    ):
-        raise BoxError(
-            f"gradients need RGB or BGR float32 images of the model's own size; it takes {facts}."
-        )
-    if facts.channels == "BGR":
-        images = images.flip(1)
-    mean, std = (torch.tensor(each).view(1, 3, 1, 1) for each in (facts.mean, facts.std))
-    images = (images * facts.pixel_range - mean) / std
-    return images if facts.layout == "NCHW" else images.permute(0, 2, 3, 1)
+    White-box methods use `.module` and `differentiable`.
 
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Takes a tensor of prepared images and returns one of shape (n, classes).
+    input : Input, optional
+        The images the module expects. Default: float32 NCHW RGB in [0, 1].
+    logits : bool, default False
+        The module returns logits instead of probabilities.
+    batch : int, optional
+        Images per call of the module. Default: 2 to 32, as many as make up `FLOATS_PER_CALL`,
+        and at least one per thread.
 
-class ModuleBox(Box):
-    """Ask a PyTorch module in evaluation mode, without gradients. `.module` is there for white-box methods.
-
-    `batch`: images a call of the module; without it as many as make up `FLOATS`, 2 to 32, and one a thread if there are
-    more threads than that.
+    Examples
+    --------
+    >>> import torch
+    >>> module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5))
+    >>> ModuleBox(module, logits=True)(np.zeros((2, 3, 4, 4), np.float32)).shape
+    (2, 5)
     """
 
     def __init__(
@@ -51,8 +50,16 @@ class ModuleBox(Box):
         logits: bool = False,
         batch: int | None = None,
     ) -> None:
-        self._module, self.input, self.logits = module.eval(), input or Input(), logits
-        self.batch, self.told = batch or 32, batch
+        self._module = module.eval()
+        self.input = input or Input()
+        self.logits = logits
+        self.batch = batch or 32
+        self.images_per_call = batch
+
+    @classmethod
+    def takes(cls, model: Any) -> bool:
+        torch = sys.modules.get("torch")  # without it imported, `model` cannot be a module
+        return torch is not None and isinstance(model, torch.nn.Module)
 
     @property
     def module(self) -> Any:
@@ -64,13 +71,14 @@ class ModuleBox(Box):
         self._module.eval()  # a white-box method may have left it in training mode
         with torch.inference_mode():
             prepared = torch.from_numpy(self.input.prepare(images))
-            fitting = self.told or max(2, torch.get_num_threads(), FLOATS // prepared[0].numel())
-            pieces = torch.tensor_split(
-                prepared, max(1, len(prepared) // fitting)
-            )  # no last one of a single image
-            return np.concatenate([self._ask(piece) for piece in pieces])
+            per_call = self.images_per_call or max(
+                2, torch.get_num_threads(), FLOATS_PER_CALL // prepared[0].numel()
+            )
+            # rounded down, so that the last piece is not a single image
+            pieces = torch.tensor_split(prepared, max(1, len(prepared) // per_call))
+            return np.concatenate([self._call(piece) for piece in pieces])
 
-    def _ask(self, images: Any) -> Array:
+    def _call(self, images: Any) -> Array:
         import torch
 
         try:
@@ -79,17 +87,18 @@ class ModuleBox(Box):
             raise BoxError(f"the module raised {type(error).__name__}: {error}") from error
         if not isinstance(output, torch.Tensor):
             raise BoxError(
-                f"the module returned {type(output).__name__}; wrap it so that it returns one tensor."
+                f"the module returned {type(output).__name__}; "
+                "wrap it so that it returns one tensor."
             )
         if output.ndim == 0 or len(output) != len(images):
-            shape = tuple(output.shape)
             raise BoxError(
-                f"the module returned {shape} for {len(images)} images; it must return a row for each."
+                f"the module returned {tuple(output.shape)} for {len(images)} images; "
+                "it must return one row per image."
             )
         return output.float().numpy()
 
     def differentiable(self, images: Any) -> Any:
-        """Probabilities of a tensor of images, with gradients: the way in for white-box methods."""
+        """Probabilities of a tensor of images, with gradients, for white-box methods."""
         import torch
 
         output = self._module(prepared_tensor(self.input, images))
@@ -101,9 +110,35 @@ class ModuleBox(Box):
         digest = hashlib.sha256()
         for name, tensor in sorted(self._module.state_dict().items()):
             digest.update(name.encode())
-            raw = tensor.detach().cpu().reshape(-1).view(torch.uint8)  # numpy knows no bfloat16
+            raw = tensor.detach().cpu().reshape(-1).view(torch.uint8)  # numpy has no bfloat16
             digest.update(raw.numpy().tobytes())
         return f"torch:sha256:{digest.hexdigest()}"
 
     def __repr__(self) -> str:
         return f"ModuleBox({type(self._module).__name__})"
+
+
+def prepared_tensor(facts: Input, images: Any) -> Any:
+    """What `Input.prepare` does, for a tensor and with gradients.
+
+    Parameters
+    ----------
+    facts : Input
+        RGB or BGR, float32, and of the size of the images: the other conversions have no gradient.
+    images : torch.Tensor of shape (n, 3, height, width)
+        float32 RGB in [0, 1].
+    """
+    import torch
+
+    same_size = facts.size in (None, tuple(images.shape[2:]))
+    if facts.channels == "L" or facts.dtype != "float32" or not same_size:
+        raise BoxError(
+            "gradients need RGB or BGR float32 images of the model's own size; "
+            f"the model takes {facts}."
+        )
+    if facts.channels == "BGR":
+        images = images.flip(1)
+    mean = torch.tensor(facts.mean).view(1, 3, 1, 1)
+    std = torch.tensor(facts.std).view(1, 3, 1, 1)
+    images = (images * facts.pixel_range - mean) / std
+    return images if facts.layout == "NCHW" else images.permute(0, 2, 3, 1)

@@ -1,1 +1,1 @@
-"""Boxes around boxes: each does one thing and otherwise is what it wraps."""
+"""Boxes around boxes: each does one thing and otherwise behaves like the box inside."""

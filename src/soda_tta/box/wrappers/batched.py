@@ -7,19 +7,36 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import numpy as np
 
 from soda_tta.box.box import Box, Wrapper
-from soda_tta.box.facts import check_images
+from soda_tta.box.input import check_images
 from soda_tta.types import Array
 
 
 class Batched(Wrapper):
-    """Splits a call into requests of `batch` images and keeps `workers` of them under way.
+    """Split a call into requests and keep several of them in flight.
 
-    Around `Retrying`, a request that fails is asked again alone: its neighbours are not paid twice.
+    Around `Retrying`, a request that fails is retried alone: the others are not billed twice.
+
+    Parameters
+    ----------
+    box : Box
+        Must be safe to call from several threads.
+    batch : int, optional
+        Images per request. Default: the batch of the box.
+    workers : int, default 4
+        Requests in flight at once.
+
+    Examples
+    --------
+    >>> from soda_tta.box.backends.python import CallableBox
+    >>> halves = CallableBox(lambda images: np.full((len(images), 2), 0.5))
+    >>> Batched(halves, batch=2, workers=3)(np.zeros((5, 3, 4, 4), np.float32)).shape
+    (5, 2)
     """
 
     def __init__(self, box: Box, *, batch: int | None = None, workers: int = 4) -> None:
         super().__init__(box)
-        self.batch, self.workers = batch or box.batch, workers
+        self.batch = batch or box.batch
+        self.workers = workers
 
     @property
     def at_once(self) -> int:
@@ -27,32 +44,36 @@ class Batched(Wrapper):
 
     def __call__(self, images: Array) -> Array:
         images = check_images(images)
-        pieces = [images[start : start + self.batch] for start in range(0, len(images), self.batch)]
-        if len(pieces) < 2:
+        requests = [
+            images[start : start + self.batch] for start in range(0, len(images), self.batch)
+        ]
+        if len(requests) < 2:
             return self.box(images)
-        failed: list[BaseException] = []
-
-        def ask(piece: Array) -> Array:
-            if failed:  # whoever fails says so itself: the thread that collects may be late
-                raise CancelledError
-            try:
-                return self.box(piece)
-            except BaseException as error:
-                failed.append(error)
-                raise
-
         try:
-            with ThreadPoolExecutor(min(self.workers, len(pieces))) as pool:
-                futures = [pool.submit(ask, piece) for piece in pieces]
-                try:
-                    return np.concatenate([future.result() for future in futures])
-                except BaseException as error:
-                    pool.shutdown(
-                        wait=False, cancel_futures=True
-                    )  # do not pay for requests not yet sent
-                    self.box.give_up(True)  # nor for those that would be sent again
-                    if isinstance(error, CancelledError):
-                        raise failed[0] from None
-                    raise
+            return self._send(requests)
         finally:
             self.box.give_up(False)
+
+    def _send(self, requests: list[Array]) -> Array:
+        """The responses in the order of the requests; after the first failure nothing is sent."""
+        failures: list[BaseException] = []
+
+        def send(request: Array) -> Array:
+            if failures:  # checked here, because the thread that collects may notice too late
+                raise CancelledError
+            try:
+                return self.box(request)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+        with ThreadPoolExecutor(min(self.workers, len(requests))) as pool:
+            futures = [pool.submit(send, request) for request in requests]
+            try:
+                return np.concatenate([future.result() for future in futures])
+            except BaseException as error:
+                pool.shutdown(wait=False, cancel_futures=True)  # unsent requests are not billed
+                self.box.give_up(True)  # nor are retries
+                if isinstance(error, CancelledError):
+                    raise failures[0] from None
+                raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from soda_tta.box.box import Box, Wrapper
-from soda_tta.box.facts import check_images
+from soda_tta.box.input import check_images
 from soda_tta.box.ledger import Ledger
 from soda_tta.types import Array
 

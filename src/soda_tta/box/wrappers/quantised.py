@@ -9,37 +9,49 @@ import numpy as np
 from PIL import Image
 
 from soda_tta.box.box import Box, Wrapper
-from soda_tta.box.facts import check_images
+from soda_tta.box.input import check_images
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
 
 class Quantised(Wrapper):
-    """Rounds pixels to `bits` a channel, as PNG or uint8 tensors do; with `jpeg`, compresses at that quality too.
+    """Round pixels as PNG or uint8 tensors do, and optionally compress them as JPEG.
 
+    Parameters
+    ----------
+    box : Box
+    bits : int, default 8
+        Bits per channel, 1 to 16.
+    jpeg : int, optional
+        JPEG quality, 1 to 100; needs 8 bits. Default: no JPEG.
+
+    Examples
+    --------
     >>> from soda_tta.box.backends.python import CallableBox
-    >>> seen = []
-    >>> box = Quantised(CallableBox(lambda images: seen.append(images.max()) or np.full((len(images), 2), 0.5)))
-    >>> _ = box(np.full((1, 3, 4, 4), 0.5, np.float32)); seen
-    [np.float32(0.5019608)]
+    >>> box = Quantised(CallableBox(lambda images: np.full((len(images), 2), 0.5)))
+    >>> box.as_received(np.full((1, 3, 4, 4), 0.5, np.float32)).max()
+    np.float32(0.5019608)
     """
 
     def __init__(self, box: Box, *, bits: int = 8, jpeg: int | None = None) -> None:
         super().__init__(box)
-        if not 1 <= bits <= 16 or (jpeg is not None and not (1 <= jpeg <= 100 and bits == 8)):
-            raise BoxError(
-                "choose 1 to 16 bits a channel; JPEG has a quality of 1 to 100 and always 8 bits."
-            )
-        self.bits, self.jpeg = bits, jpeg
+        if not 1 <= bits <= 16:
+            raise BoxError(f"{bits} is not a valid number of bits per channel; choose 1 to 16.")
+        if jpeg is not None and not 1 <= jpeg <= 100:
+            raise BoxError(f"{jpeg} is not a valid JPEG quality; choose 1 to 100.")
+        if jpeg is not None and bits != 8:
+            raise BoxError(f"JPEG has 8 bits per channel, not {bits}; leave out bits or jpeg.")
+        self.bits = bits
+        self.jpeg = jpeg
 
     def __call__(self, images: Array) -> Array:
-        return self.box(self.arriving(check_images(images)))
+        return self.box(self.transported(check_images(images)))
 
-    def seen(self, images: Array) -> Array:
-        return self.box.seen(self.arriving(images))
+    def as_received(self, images: Array) -> Array:
+        return self.box.as_received(self.transported(images))
 
-    def arriving(self, images: Array) -> Array:
-        """The images at the other end."""
+    def transported(self, images: Array) -> Array:
+        """The images at the other end of this transport."""
         levels = np.float32(2**self.bits - 1)
         rounded = np.rint(images * levels)
         if self.jpeg is not None and len(images):
@@ -47,7 +59,7 @@ class Quantised(Wrapper):
         return (rounded / levels).astype(np.float32)
 
     def differentiable(self, images: Any) -> Any:
-        raise BoxError(f"{self!r} rounds, and rounding has no gradient; give the module itself.")
+        raise BoxError(f"{self!r} rounds, and rounding has no gradient; pass the module itself.")
 
     @property
     def quantum(self) -> float:

@@ -1,4 +1,4 @@
-"""Ask again when a service is briefly unavailable."""
+"""Retry when a service is briefly unavailable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,29 @@ T = TypeVar("T")
 
 
 class Retrying(Wrapper):
-    """Waits and asks again: exponential back-off with full jitter, never less than the server's `Retry-After`.
+    """Retry with exponential back-off and full jitter, not before the server's `Retry-After`.
 
-    Only `BoxUnavailable` is retried; a wrong answer stays wrong. The jitter is the one thing here that is not
-    seeded: clients that fail together must not come back together.
+    Only `BoxUnavailable` is retried: a wrong response stays wrong. The jitter is not seeded,
+    because clients that fail together must not come back together.
+
+    Parameters
+    ----------
+    box : Box
+    attempts : int, default 5
+        Requests in total, at least 1.
+    first_wait : float, default 0.5
+        Longest wait before the first retry, in seconds. It doubles with every retry.
+    longest_wait : float, default 60
+        Upper bound of every wait, in seconds. If the server asks for more, the request fails.
+    sleep : callable, optional
+        Called with the seconds to wait. Default: wait, but wake up on `give_up`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from soda_tta.box.backends.python import CallableBox
+    >>> Retrying(CallableBox(lambda images: np.full((len(images), 2), 0.5)), attempts=3)
+    Retrying(CallableBox(<lambda>))
     """
 
     def __init__(
@@ -32,48 +51,67 @@ class Retrying(Wrapper):
         sleep: Callable[[float], object] | None = None,
     ) -> None:
         super().__init__(box)
-        self.hopeless = threading.Event()
         if attempts < 1:
-            raise BoxError(f"{attempts} attempts make no sense; one is the least.")
-        self.patience = dict(attempts=attempts, first_wait=first_wait, longest_wait=longest_wait)
-        self.sleep = sleep or self.hopeless.wait  # an event wakes who sleeps by it
+            raise BoxError(f"{attempts} is not a valid number of attempts; it must be at least 1.")
+        self.attempts = attempts
+        self.first_wait = first_wait
+        self.longest_wait = longest_wait
+        self.cancelled = threading.Event()
+        self.sleep = sleep or self.cancelled.wait  # an event wakes the threads that wait for it
 
     def __call__(self, images: Array) -> Array:
-        return patiently(
-            lambda: self.box(images), sleep=self.sleep, until=self.hopeless.is_set, **self.patience
+        return retry(
+            lambda: self.box(images),
+            attempts=self.attempts,
+            first_wait=self.first_wait,
+            longest_wait=self.longest_wait,
+            sleep=self.sleep,
+            cancelled=self.cancelled.is_set,
         )
 
     def give_up(self, now: bool) -> None:
-        """Other threads that wait to ask again raise instead, while `now` holds."""
-        (self.hopeless.set if now else self.hopeless.clear)()
+        """While `now` is True, threads that wait for a retry raise instead."""
+        if now:
+            self.cancelled.set()
+        else:
+            self.cancelled.clear()
 
 
-def patiently(
-    ask: Callable[[], T],
+def retry(
+    call: Callable[[], T],
     *,
-    attempts: float = 5,
+    attempts: int = 5,
     first_wait: float = 0.5,
     longest_wait: float = 60.0,
     sleep: Callable[[float], object] = time.sleep,
-    until: Callable[[], bool] = lambda: False,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> T:
-    """Call `ask` until it is available, at most so many times, and not again once `until` holds."""
+    """Call until it does not raise `BoxUnavailable`; parameters as in `Retrying`.
+
+    Once `cancelled()` is True, the error of the last attempt is raised instead of a retry.
+
+    Examples
+    --------
+    >>> retry(lambda: 42)
+    42
+    """
     attempt = 0
     while True:
         attempt += 1
         try:
-            return ask()
+            return call()
         except BoxUnavailable as error:
+            requested_wait = error.retry_after or 0
             if attempt >= attempts:
                 raise BoxUnavailable(
                     f"{str(error).rstrip('.')}. Gave up after {attempt} attempts."
                 ) from error
-            if (error.retry_after or 0) > longest_wait:
+            if requested_wait > longest_wait:
                 raise BoxUnavailable(
-                    f"{error} It asks to wait {error.retry_after:g} s; try later."
+                    f"{error} The server asks to wait {requested_wait:g} s; try later."
                 ) from error
             back_off = random.uniform(0, min(longest_wait, first_wait * 2 ** (attempt - 1)))
-            if not until():
-                sleep(max(error.retry_after or 0, back_off))
-            if until():
+            if not cancelled():
+                sleep(max(requested_wait, back_off))
+            if cancelled():
                 raise

@@ -1,0 +1,204 @@
+"""The images a model expects, and how ours are turned into those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from soda_tta.box.facts import InputFacts
+from soda_tta.errors import BoxError, ImageError
+from soda_tta.types import Array
+
+LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, the weights of Pillow's "L"
+
+Shape = Sequence[int | str | None]  # as a model declares it; a name, None or -1 is any extent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input(InputFacts):
+    """The images a deployed model expects.
+
+    The images of this package are float32 NCHW RGB in [0, 1]. `prepare` resizes, reorders and
+    normalises them: `(pixel * pixel_range - mean) / std`, per channel, in the model's channel
+    order.
+
+    Parameters
+    ----------
+    size : int or (int, int), optional
+        Height and width in pixels. Default: any size.
+    layout : {"NCHW", "NHWC"}, default "NCHW"
+        Order of the axes.
+    channels : {"RGB", "BGR", "L"}, default "RGB"
+        Order of the channels; "L" is one grey channel.
+    pixel_range : float, optional
+        Largest pixel value before normalisation. Default: 255 if `dtype` is "uint8", otherwise 1.
+    mean, std : float or three floats, default 0 and 1
+        Normalisation per channel, in units of `pixel_range`.
+    dtype : {"float32", "float16", "uint8"}, default "float32"
+        Element type of the tensor.
+
+    Examples
+    --------
+    >>> white = np.ones((1, 3, 2, 2), np.float32)
+    >>> Input(mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25)).prepare(white).max()
+    np.float32(2.0)
+    """
+
+    @property
+    def quantum(self) -> float | None:
+        """The smallest pixel step that reaches the model; None if pixels are not rounded."""
+        return 1 / 255 if self.dtype == "uint8" else None
+
+    def prepare(self, images: Array) -> Array:
+        """Convert float32 NCHW RGB images in [0, 1] to what the model expects.
+
+        The result never shares memory with `images`, because a model may write into its input.
+        """
+        prepared = images
+        if self.size is not None and images.shape[2:] != self.size:
+            prepared = resize(prepared, self.size)
+        if self.channels == "L":
+            prepared = np.tensordot(prepared, LUMA, axes=(1, 0))[:, None]
+        elif self.channels == "BGR":
+            prepared = prepared[:, ::-1]
+        prepared = self._normalise(prepared)
+        if self.layout == "NHWC":
+            prepared = prepared.transpose(0, 2, 3, 1)
+        if self.dtype == "uint8":
+            prepared = np.clip(np.rint(prepared), 0, 255)
+        prepared = np.ascontiguousarray(prepared, dtype=self.dtype)
+        return prepared.copy() if np.may_share_memory(prepared, images) else prepared
+
+    def _normalise(self, images: Array) -> Array:
+        scale = np.array(self.pixel_range, np.float64) / np.array(self.std)
+        shift = np.array(self.mean) / np.array(self.std)
+        if np.all(scale == 1) and np.all(shift == 0):
+            return images
+        depth = images.shape[1]
+        per_channel = (1, -1, 1, 1)
+        scaled: Array = images * scale[:depth].astype(np.float32).reshape(per_channel)
+        scaled -= shift[:depth].astype(np.float32).reshape(per_channel)
+        return scaled
+
+
+def resize(images: Array, size: tuple[int, int]) -> Array:
+    """Resize a batch with Pillow's antialiased bilinear filter, in float32 throughout.
+
+    Parameters
+    ----------
+    images : array of shape (n, channels, height, width), float32
+    size : (int, int)
+        Height and width in pixels.
+
+    Examples
+    --------
+    >>> resize(np.ones((1, 3, 8, 8), np.float32), (2, 4)).shape
+    (1, 3, 2, 4)
+    """
+    height, width = size
+    resized = np.empty((*images.shape[:2], height, width), np.float32)
+    for index in np.ndindex(*images.shape[:2]):
+        plane = Image.fromarray(images[index])
+        resized[index] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
+    return resized
+
+
+def input_from_shape(shape: Shape, dtype: str, /, **stated: Any) -> Input:
+    """Read layout, channels and size from a model's declared input; stated facts have precedence.
+
+    Parameters
+    ----------
+    shape : sequence
+        Four extents; a string, None or -1 stands for any extent.
+    dtype : str
+        Declared element type.
+    **stated
+        Facts that the user or the model's metadata states, see `Input`.
+
+    Examples
+    --------
+    >>> input_from_shape(["n", 224, 224, 3], "float32").layout
+    'NHWC'
+    """
+    if len(shape) != 4:
+        raise BoxError(
+            f"the model's input has shape {list(shape)}; an image model takes four dimensions."
+        )
+    stated = {name: value for name, value in stated.items() if value is not None}
+    extents = [extent if isinstance(extent, int) and extent > 0 else None for extent in shape]
+    layout = stated.pop("layout", None) or _likely_layout(extents)
+    if layout == "NCHW":
+        depth, height, width = extents[1:]
+    else:
+        height, width, depth = extents[1:]
+    if depth not in (None, 1, 3):
+        raise BoxError(
+            f"the model takes {depth} channels ({layout}); this package sends 3 (RGB) or 1 (grey)."
+        )
+    if depth == 1:
+        stated.setdefault("channels", "L")
+    if height is not None and width is not None:
+        stated.setdefault("size", (height, width))
+    if stated.setdefault("dtype", dtype) != dtype:
+        raise BoxError(f"the model takes {dtype}, not {stated['dtype']}.")
+    return Input(layout=layout, **stated)
+
+
+def _likely_layout(extents: Sequence[int | None]) -> str:
+    channels_last = extents[3] in (1, 3) and extents[1] not in (1, 3)
+    return "NHWC" if channels_last else "NCHW"
+
+
+def declared_by_shape(shape: Shape, dtype: str) -> dict[str, Any]:
+    """The facts that a declared input determines on its own.
+
+    Parameters
+    ----------
+    shape : sequence
+        Four extents; a string, None or -1 stands for any extent.
+    dtype : str
+        Declared element type.
+
+    Examples
+    --------
+    >>> declared_by_shape(["n", 224, 224, 3], "uint8")
+    {'dtype': 'uint8', 'layout': 'NHWC', 'grey': False}
+    >>> declared_by_shape([None, None, None, None], "float32")
+    {'dtype': 'float32'}
+    """
+    depths = {"NHWC": shape[3], "NCHW": shape[1]}
+    likely = {layout: depth for layout, depth in depths.items() if depth in (1, 3)}
+    if not likely:
+        return {"dtype": dtype}
+    layout = list(likely)[-1]  # NCHW if both are possible, as `input_from_shape` reads it
+    return {"dtype": dtype, "layout": layout, "grey": likely[layout] == 1}
+
+
+def check_images(images: Array) -> Array:
+    """Raise an `ImageError` unless these are float32 NCHW RGB images in [0, 1].
+
+    Parameters
+    ----------
+    images : array
+        Returned unchanged, without a copy.
+
+    Examples
+    --------
+    >>> check_images(np.zeros((2, 3, 8, 8), np.float32)).shape
+    (2, 3, 8, 8)
+    """
+    images = np.asarray(images)
+    if images.ndim != 4 or images.shape[1] != 3:
+        raise ImageError(f"a box takes images of shape (n, 3, height, width); got {images.shape}.")
+    if images.dtype != np.float32:
+        raise ImageError(
+            f"a box takes float32 images in [0, 1]; got {images.dtype}: divide bytes by 255 first."
+        )
+    if images.size and not (images.min() >= 0 and images.max() <= 1):  # also catches NaN
+        low, high = float(images.min()), float(images.max())
+        raise ImageError(f"a box takes pixels in [0, 1]; got {low:.4g} .. {high:.4g}.")
+    return images
