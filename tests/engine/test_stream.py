@@ -20,7 +20,7 @@ from soda_tta.engine.stream import KEY, Stream
 from soda_tta.errors import BoxError, BudgetError, ImageError, MethodError, RunError
 from soda_tta.methods.method import Work
 from soda_tta.methods.online import soda_o
-from soda_tta.objectives.reliable import Queue
+from soda_tta.objectives.queue import Queue
 
 SMALL = dict(epochs=2, q=2, width=2, batch=16, queue=12, tau=0.6, lr=0.1)
 

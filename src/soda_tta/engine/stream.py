@@ -24,7 +24,8 @@ from soda_tta.engine.rounding import drowned_probes
 from soda_tta.engine.step import Task
 from soda_tta.errors import BudgetError, ImageError, MethodError, RunError
 from soda_tta.methods.online import Online, soda_o
-from soda_tta.objectives.reliable import Queue, Selection
+from soda_tta.objectives.queue import Queue
+from soda_tta.objectives.reliable import Selection
 from soda_tta.storage.atomic import write_bytes
 from soda_tta.types import Array
 

@@ -12,7 +12,7 @@ from soda_tta.errors import MethodError
 from soda_tta.methods.loop_method import ALIASES, OTHERS, LoopMethod, convert
 from soda_tta.methods.method import Method, Work, in_order
 from soda_tta.methods.soda import soda
-from soda_tta.objectives.reliable import Queue
+from soda_tta.objectives.queue import Queue
 from soda_tta.search import Evolution
 from soda_tta.types import Array
 
