@@ -134,7 +134,7 @@ def estimate_accuracy(
     rows = check_rows(probabilities)
     if flipped is not None and np.shape(flipped) != rows.shape:
         raise ValueError(
-            f"flipped has shape {np.shape(flipped)} and probabilities {rows.shape}; they must match."
+            f"flipped has shape {np.shape(flipped)}, probabilities {rows.shape}; they must match."
         )
     chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS])
     rows = rows[chosen]
