@@ -91,7 +91,8 @@ def test_one_image_alone_is_adapted_as_inside_a_batch(seed: int) -> None:
 
 
 def test_prepare_and_mix_give_the_same_as_candidates() -> None:
-    adaptor, images = some_bank(0), some_images(30, 32, 32)
+    adaptor = some_bank(0)
+    images = some_images(30, 32, 32)
     thetas = np.stack([some_parameters(seed) for seed in range(4)])
     thetas[:, 2] = 0  # a version that is not used is not computed
     np.testing.assert_allclose(
@@ -102,7 +103,8 @@ def test_prepare_and_mix_give_the_same_as_candidates() -> None:
 
 
 def test_prepare_returns_the_image_and_the_differences_to_its_versions() -> None:
-    adaptor, images = Bank().build(), some_images(2, 16, 16)
+    adaptor = Bank().build()
+    images = some_images(2, 16, 16)
     prepared = adaptor.prepare(images)
     assert prepared.shape == (2, 1 + len(MIXED), 3, 16, 16)
     np.testing.assert_array_equal(prepared[:, 0], images)
@@ -143,7 +145,8 @@ def test_each_tone_does_what_its_name_says() -> None:
 
 @pytest.mark.parametrize("grain", [1.0, 2.65])
 def test_a_bank_is_the_same_from_disk_and_from_onnx(grain: float, tmp_path) -> None:
-    adaptor, images = some_bank(3, grain=grain), some_images(4, 24, 20)
+    adaptor = some_bank(3, grain=grain)
+    images = some_images(4, 24, 20)
     adaptor.save(tmp_path / "a.safetensors")
     loaded = Adaptor.load(tmp_path / "a.safetensors")
     assert isinstance(loaded, BankAdaptor) and loaded.structure == adaptor.structure
@@ -152,21 +155,22 @@ def test_a_bank_is_the_same_from_disk_and_from_onnx(grain: float, tmp_path) -> N
     session = onnxruntime.InferenceSession(tmp_path / "a.onnx")
     for size in ((24, 20), (40, 56)):
         others = some_images(5, *size)
-        (answer,) = session.run(None, {"images": others})
-        np.testing.assert_allclose(answer, adaptor(others), atol=1e-4)
+        (adapted,) = session.run(None, {"images": others})
+        np.testing.assert_allclose(adapted, adaptor(others), atol=1e-4)
 
 
 def test_an_exported_identity_changes_nothing(tmp_path) -> None:
     Bank().build().to_onnx(tmp_path / "a.onnx")
     images = some_images(2, 20, 20)
-    (answer,) = onnxruntime.InferenceSession(tmp_path / "a.onnx").run(None, {"images": images})
-    np.testing.assert_array_equal(answer, images)
+    (adapted,) = onnxruntime.InferenceSession(tmp_path / "a.onnx").run(None, {"images": images})
+    np.testing.assert_array_equal(adapted, images)
 
 
 def test_the_gradient_equals_central_differences() -> None:
     """Where neither a clamp nor a kink is near."""
     images = torch.from_numpy(0.35 + 0.3 * some_images(2, 10, 10))
-    adaptor, start = Bank().build(), torch.from_numpy(some_parameters(5, size=0.1))
+    adaptor = Bank().build()
+    start = torch.from_numpy(some_parameters(5, size=0.1))
     weights = torch.from_numpy(
         np.random.default_rng(2).standard_normal(images.shape).astype(np.float32)
     )
@@ -186,7 +190,8 @@ def test_the_gradient_equals_central_differences() -> None:
 
 
 def test_tensors_and_arrays_give_the_same() -> None:
-    adaptor, images = some_bank(1), some_images(4, 14, 18)
+    adaptor = some_bank(1)
+    images = some_images(4, 14, 18)
     theta = torch.from_numpy(adaptor.parameters)
     from_tensors = adaptor.differentiable(torch.from_numpy(images), theta).numpy()
     np.testing.assert_allclose(from_tensors, adaptor(images), atol=2e-6)
@@ -238,7 +243,8 @@ def test_impossible_structures_and_files_are_refused(tmp_path) -> None:
 
 
 def test_parameters_learned_for_other_parts_are_refused(tmp_path) -> None:
-    path, bank = tmp_path / "bank.safetensors", some_bank(0, grain=2.0)
+    path = tmp_path / "bank.safetensors"
+    bank = some_bank(0, grain=2.0)
     # a file from before the parts were named
     write_adaptor_file(path, "bank", {"grain": 2.0}, bank.parameters)
     assert (Adaptor.load(path).parameters == bank.parameters).all()

@@ -38,7 +38,8 @@ def test_the_papers_network_has_the_papers_number_of_parameters() -> None:
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_candidates_equal_the_plain_module_with_those_weights(structure: PaperNetwork) -> None:
-    adaptor, images = structure.build(seed=1), some_images()
+    adaptor = structure.build(seed=1)
+    images = some_images()
     thetas = candidates_of(adaptor)
     for theta, adapted in zip(thetas, adaptor.candidates(images, thetas), strict=True):
         adaptor.parameters = theta
@@ -49,7 +50,8 @@ def test_candidates_equal_the_plain_module_with_those_weights(structure: PaperNe
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_one_image_alone_is_adapted_as_inside_a_batch(structure: PaperNetwork) -> None:
-    adaptor, images = structure.build(seed=0), some_images(7)
+    adaptor = structure.build(seed=0)
+    images = some_images(7)
     together = adaptor(images)
     alone = np.concatenate([adaptor(images[i : i + 1]) for i in range(len(images))])
     np.testing.assert_allclose(together, alone, atol=1e-6)
@@ -63,7 +65,8 @@ def test_one_image_alone_is_adapted_as_inside_a_batch(structure: PaperNetwork) -
 )
 @settings(max_examples=30, deadline=None)
 def test_images_of_any_size_stay_in_range(count: int, height: int, width: int, which: int) -> None:
-    images, structure = some_images(count, height, width), STRUCTURES[which]
+    images = some_images(count, height, width)
+    structure = STRUCTURES[which]
     if min(height, width) < 2 * 2**structure.pairs:
         with pytest.raises(ImageError, match="too small"):
             structure.build(seed=0)(images)
@@ -95,7 +98,8 @@ def test_start_scales_the_untrained_perturbation() -> None:
 
 
 def test_dropout_is_shared_by_all_candidates_and_off_without_noise() -> None:
-    adaptor, images = PaperNetwork(width=8, blocks=1, dropout=0.5).build(seed=0), some_images()
+    adaptor = PaperNetwork(width=8, blocks=1, dropout=0.5).build(seed=0)
+    images = some_images()
     same = np.repeat(adaptor.parameters[None], 2, axis=0)
     first, second = adaptor.candidates(images, same, noise=5)
     np.testing.assert_array_equal(first, second)
@@ -114,7 +118,8 @@ def test_the_same_seed_builds_the_same_network_and_torchs_generator_is_left_alon
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_an_adaptor_is_the_same_from_disk_and_from_onnx(structure: PaperNetwork, tmp_path) -> None:
-    adaptor, images = structure.build(seed=2), some_images(4, 24, 20)
+    adaptor = structure.build(seed=2)
+    images = some_images(4, 24, 20)
     adaptor.save(tmp_path / "a.safetensors")
     loaded = Adaptor.load(tmp_path / "a.safetensors")
     np.testing.assert_array_equal(loaded(images), adaptor(images))
@@ -125,7 +130,8 @@ def test_an_adaptor_is_the_same_from_disk_and_from_onnx(structure: PaperNetwork,
 
 
 def test_a_file_older_than_start_and_deviation_is_read(tmp_path) -> None:
-    adaptor, images = PaperNetwork(width=4, blocks=1).build(seed=2), some_images()
+    adaptor = PaperNetwork(width=4, blocks=1).build(seed=2)
+    images = some_images()
     older = {
         name: value
         for name, value in adaptor.settings.items()

@@ -45,7 +45,8 @@ def slow_non_local_means(image: np.ndarray, strength: float, reach: int = 3) -> 
     result = np.zeros_like(image)
     for y in range(height):
         for x in range(width):
-            total, weights = np.zeros(3), 0.0
+            total = np.zeros(3)
+            weights = 0.0
             for down in range(-reach, reach + 1):
                 for right in range(-reach, reach + 1):
                     distance = 0.0
@@ -89,7 +90,8 @@ def slow_cosine_shrinkage(
     turned = np.einsum("ac,cyx->ayx", axes, image)
     margin = size - 1
     wide = np.pad(turned, ((0, 0), (margin, margin), (margin, margin)), mode="reflect")
-    total, weights = np.zeros_like(wide), np.zeros_like(wide)
+    total = np.zeros_like(wide)
+    weights = np.zeros_like(wide)
     for plane in range(3):
         for y in range(0, wide.shape[1] - margin, stride):
             for x in range(0, wide.shape[2] - margin, stride):

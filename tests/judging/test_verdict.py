@@ -32,7 +32,8 @@ def adopted(
         generator = np.random.default_rng(seed)
         labels = generator.choice(CLASSES, images, p=shares)
         truth = 4 * np.eye(CLASSES)[labels] + generator.standard_normal((images, CLASSES))
-        first, second = views(generator, truth, before), views(generator, truth, after)
+        first = views(generator, truth, before)
+        second = views(generator, truth, after)
         adoptions += judge(first, second, level).adopt
     return adoptions / runs
 

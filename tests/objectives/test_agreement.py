@@ -37,7 +37,7 @@ def test_pairs_of_different_never_pair_an_image_with_itself(count: int) -> None:
 
 
 def test_shared_information_does_not_depend_on_the_order_of_the_images() -> None:
-    """Folders are sorted by class: neighbours would share what a class shares."""
+    """Folders are sorted by class; neighbouring images would share their class."""
     generator = np.random.default_rng(0)
     classes = np.sort(generator.integers(0, 10, 120))
     first, second = (

@@ -194,7 +194,7 @@ class Soda:
     """
 
     alpha: float = setting(
-        1e-4, "weight of the cross-entropy of trusted images; the information of the others has 1"
+        1e-4, "weight of the cross-entropy of trusted images (mutual information has weight 1)"
     )
     beta: float = setting(0.0, BETA_MEANING)
 
