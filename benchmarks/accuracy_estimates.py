@@ -33,15 +33,15 @@ from soda_tta.doctor import examine
 from soda_tta.doctor.trial import RESTORATIONS
 from soda_tta.engine.run import versions
 from soda_tta.judging.estimate import (
-    ONE_LOOK,
+    ONE_VIEW,
     balanced_agreement,
     balanced_classes,
     check_rows,
     estimate_accuracy,
     half_width,
-    temper,
 )
 from soda_tta.objectives.equations import mutual_information
+from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
 # one of each family: noise, blur, weather and three of the digital kind
@@ -124,11 +124,11 @@ def scaled_confidence(given: Situation) -> float:
     rows = np.arange(len(given.clean))
 
     def surprise(logarithm: float) -> float:
-        scaled = temper(given.clean, float(np.exp(logarithm)))
+        scaled = tempered(given.clean, 1 / float(np.exp(logarithm)))
         return float(-np.log(scaled[rows, given.clean_labels] + 1e-12).mean())
 
     best = minimize_scalar(surprise, bounds=(np.log(0.3), np.log(10)), method="bounded").x
-    return float(temper(given.answers, float(np.exp(best))).max(axis=1).mean())
+    return float(tempered(given.answers, 1 / float(np.exp(best))).max(axis=1).mean())
 
 
 def difference_of_confidences(given: Situation) -> float:
@@ -300,7 +300,7 @@ def coverage(cells: list[dict[str, Any]]) -> dict[str, float]:
     for cell in cells:
         guess = cell["balanced agreement, T=1.25"]
         if cell["model"] == UNSEEN[1] or cell["corruption"] not in CHOSEN_ON:
-            inside = abs(guess - cell["accuracy"]) <= half_width(guess, cell["images"], ONE_LOOK)
+            inside = abs(guess - cell["accuracy"]) <= half_width(guess, cell["images"], ONE_VIEW)
             found.setdefault(cell["model"], []).append(inside)
     return {model: round(float(np.mean(inside)), 3) for model, inside in found.items()}
 

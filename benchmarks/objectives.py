@@ -23,12 +23,8 @@ from soda_tta.adaptors.parts import moves
 from soda_tta.data import Corrupted, load_dataset
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.judging.verdict import moved
-from soda_tta.objectives.equations import (
-    cross_entropy,
-    entropy,
-    mutual_information,
-    shared_information_of_each,
-)
+from soda_tta.objectives.agreement import shared_information_of_each
+from soda_tta.objectives.equations import cross_entropy, entropy, mutual_information
 from soda_tta.objectives.reliable import Reliable
 from soda_tta.types import Array
 

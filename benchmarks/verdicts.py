@@ -20,7 +20,7 @@ from soda_tta.adaptors import Bank
 from soda_tta.adaptors.parts import moves
 from soda_tta.data import Corrupted, load_dataset
 from soda_tta.judging.verdict import at_confidence_of, gain, judge, moved
-from soda_tta.objectives.equations import matching_information_of_each, shared_information_of_each
+from soda_tta.objectives.agreement import matching_information_of_each, shared_information_of_each
 from soda_tta.types import Array
 
 OUT = Path(__file__).parents[1] / "results" / "verdicts.json"

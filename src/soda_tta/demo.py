@@ -1,7 +1,7 @@
-"""The demo: a real black box, a real shift, nothing to download.
+"""The demo: a real black-box model, a real shift, nothing to download.
 
-scikit-learn's digits as small colour images; a small network trained in seconds, exported to ONNX and from then
-on used only through ONNX Runtime; haze over the test half.
+A small digit classifier is trained in seconds, exported to ONNX and from then on queried only
+through ONNX Runtime. Haze covers its test images. Two methods adapt it.
 """
 
 from __future__ import annotations
@@ -14,45 +14,46 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from soda_tta.box import Input, OnnxBox
+from soda_tta.box import OnnxBox
 from soda_tta.data import open_images
 from soda_tta.engine.adapt import adapt
 from soda_tta.engine.events import Listener
 from soda_tta.engine.run import Run
-from soda_tta.errors import SodaError
-from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.types import Array
+from soda_tta.zoo.digits import CONTRAST, GRAIN, VEIL, hazy_digits, load_digits
 
-SIZE = 16  # pixels; the digits come at 8 x 8
-VEIL, CONTRAST, GRAIN = 0.6, 0.2, 0.05  # haze: veil + contrast * image + noise of deviation grain
-TRAINING_EPOCHS = 12
-BUDGET = 10  # queries an image for soda-e
-# The paper's settings but for a set a tenth of its size: 30 epochs of 4 steps, not 6,000 steps, call for a larger lr.
+BUDGET = 10  # queries per image for soda-e
+# The paper's settings, except that the set has a tenth of its size: 30 epochs of 4 steps in place
+# of 6,000 steps need a larger learning rate.
 PAPER: dict[str, Any] = {"epochs": 30, "lr": 2e-2}
-NORMALISATION = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
-
-
-@dataclass(frozen=True)
-class Digits:
-    """Images float32 NCHW in [0, 1] with labels, in two halves."""
-
-    train: Array
-    train_labels: Array
-    test: Array
-    test_labels: Array
 
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo found; accuracies are shares of 1."""
+    """The results of the demo.
+
+    Parameters
+    ----------
+    clean : float
+        Accuracy on clean images, as a share of 1.
+    before : float
+        Accuracy on hazy images without adaptation, as a share of 1.
+    results : dict
+        By the name of the method, the default method first.
+    picture : Path
+        Clean, hazy and adapted digits.
+    report : Path
+        The report page of soda-e.
+    """
 
     clean: float
     before: float
-    results: dict[str, Adapted]  # by method, the default first
+    results: dict[str, Adapted]
     picture: Path
     report: Path
 
     def summary(self) -> dict[str, Any]:
+        """The results as plain JSON."""
         first, *_ = self.results.values()
         return {
             "clean": round(self.clean, 4),
@@ -67,128 +68,108 @@ class Demo:
 
 @dataclass(frozen=True)
 class Adapted:
-    """One method's part in it."""
+    """The result of one method.
+
+    Parameters
+    ----------
+    accuracy : float
+        On the adapted images, as a share of 1.
+    run : Run
+    seconds : float
+        Duration of the adaptation.
+    """
 
     accuracy: float
     run: Run
     seconds: float
 
     def summary(self) -> dict[str, Any]:
+        """The result as plain JSON."""
         return {
             "after": round(self.accuracy, 4),
             "queries_per_image": round(self.run.queries_per_image, 2),
             "seconds": round(self.seconds, 2),
             "settings": self.run.card.settings,
-            "does": self.run.adaptor.describe(),
+            "description": self.run.adaptor.describe(),
         }
 
 
 def run_demo(folder: Path, seed: int = 0, listener: Listener | None = None) -> Demo:
-    """Train, deploy, haze, adapt by soda-e and by the paper's soda; leaves all that it makes in `folder`."""
+    """Train and deploy a model, add haze, adapt with soda-e and with the paper's soda.
+
+    Parameters
+    ----------
+    folder : Path
+        Everything that the demo makes is written here.
+    seed : int, default 0
+        Another seed gives another model, other test images and other noise.
+    listener : callable, optional
+        Receives the events of both runs.
+    """
     model, images = hazy_digits(folder, seed)
-    digits, box = load_digits(seed), OnnxBox(model)
-    hazy = open_images(images)[slice(None)]
-    results = {}
-    for method, budget, settings in (("soda-e", BUDGET, {}), ("soda", None, PAPER)):
-        began = time.perf_counter()
-        run = adapt(
-            hazy, box, method=method, budget=budget, seed=seed, listener=listener, **settings
-        )
-        results[method] = Adapted(
-            accuracy(run.probabilities, digits.test_labels), run, time.perf_counter() - began
-        )
-        run.save(folder / "run" if method == "soda-e" else folder / "run-paper")
-    run = results["soda-e"].run
-    picture, report = folder / "digits.png", folder / "report.html"
-    picture_grid([digits.test[:12], hazy[:12], run.adaptor(hazy[:12])]).save(picture)
-    run.report(report, images=hazy)
-    before = accuracy(run.before, digits.test_labels)
-    return Demo(accuracy(box(digits.test), digits.test_labels), before, results, picture, report)
-
-
-def hazy_digits(folder: str | Path, seed: int = 0) -> tuple[Path, Path]:
-    """The deployed model (`model.onnx`) and its hazy test images (`hazy.npy`, bytes as a camera would store them)."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     digits = load_digits(seed)
-    model = train_and_export(digits, folder / "model.onnx", seed)
-    np.save(folder / "hazy.npy", np.rint(haze(digits.test, seed) * 255).astype(np.uint8))
-    return model, folder / "hazy.npy"
+    box = OnnxBox(model)
+    hazy = open_images(images)[slice(None)]
+    labels = digits.test_labels
 
+    def adapted(method: str, run_folder: Path, **options: Any) -> Adapted:
+        start = time.perf_counter()
+        run = adapt(hazy, box, method=method, seed=seed, listener=listener, **options)
+        seconds = time.perf_counter() - start
+        run.save(run_folder)
+        return Adapted(accuracy(run.probabilities, labels), run, seconds)
 
-def load_digits(seed: int) -> Digits:
-    """scikit-learn's 1,797 digits, enlarged and coloured; half of them, chosen by the seed, are the test set."""
-    try:
-        from sklearn.datasets import load_digits as sklearn_digits
-    except ImportError as error:
-        raise SodaError("the demo needs scikit-learn: pip install 'soda-tta[demo]'.") from error
-    raw, labels = sklearn_digits(return_X_y=True)
-    small = (raw.reshape(-1, 8, 8) / 16 * 255).astype(np.uint8)
-    large = np.stack(
-        [
-            np.asarray(Image.fromarray(digit).resize((SIZE, SIZE), Image.Resampling.BILINEAR))
-            for digit in small
-        ]
+    results = {
+        "soda-e": adapted("soda-e", folder / "run", budget=BUDGET),
+        "soda": adapted("soda", folder / "run-paper", **PAPER),
+    }
+    run = results["soda-e"].run
+    picture = folder / "digits.png"
+    picture_grid([digits.test[:12], hazy[:12], run.adaptor(hazy[:12])]).save(picture)
+    report = folder / "report.html"
+    run.report(report, images=hazy)
+    return Demo(
+        clean=accuracy(box(digits.test), labels),
+        before=accuracy(run.before, labels),
+        results=results,
+        picture=picture,
+        report=report,
     )
-    images = np.repeat(large[:, None].astype(np.float32) / 255, 3, axis=1)
-    order = np.random.default_rng(seed).permutation(len(images))
-    train, test = np.split(order, [len(order) // 2])
-    return Digits(images[train], labels[train], images[test], labels[test])
-
-
-def haze(images: Array, seed: int) -> Array:
-    """A bright veil, little contrast, some noise."""
-    noise = np.random.default_rng([seed, 1]).standard_normal(images.shape, np.float32)
-    return np.clip(VEIL + CONTRAST * images + GRAIN * noise, 0, 1).astype(np.float32)
-
-
-def train_and_export(digits: Digits, path: Path, seed: int) -> Path:
-    """A small convolutional network trained on the clean half, written as an ONNX file that returns probabilities."""
-    import torch
-    from torch import nn
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = nn.Sequential(
-            *(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-            *(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
-            *(nn.Flatten(), nn.Linear(32 * (SIZE // 4) ** 2, 10)),
-        )
-        images = torch.from_numpy(Input(**NORMALISATION).prepare(digits.train))  # type: ignore[arg-type]
-        labels = torch.from_numpy(digits.train_labels).long()
-        optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
-        for _ in range(TRAINING_EPOCHS):
-            for batch in torch.split(torch.randperm(len(images)), 64):
-                optimiser.zero_grad()
-                nn.functional.cross_entropy(network(images[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-    model = nn.Sequential(network, nn.Softmax(dim=1))
-    shape = (3, SIZE, SIZE)
-    export_onnx(
-        model,
-        path,
-        example=(2, *shape),
-        check=(3, *shape),
-        output="probabilities",
-        facts=NORMALISATION,
-    )
-    return path
 
 
 def accuracy(probabilities: Array, labels: Array) -> float:
+    """The share of correct predictions.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+    labels : integer array of shape (n,)
+
+    Examples
+    --------
+    >>> accuracy(np.array([[0.9, 0.1], [0.8, 0.2]]), np.array([0, 1]))
+    0.5
+    """
     return float((probabilities.argmax(axis=1) == labels).mean())
 
 
 def picture_grid(rows: list[Array], zoom: int = 4, gap: int = 2) -> Image.Image:
-    """Rows of images as one picture, each pixel enlarged."""
-    tiles = [
-        [np.rint(image.transpose(1, 2, 0) * 255).astype(np.uint8) for image in row] for row in rows
-    ]
-    padded = [
-        [np.pad(tile, ((gap, gap), (gap, gap), (0, 0)), constant_values=255) for tile in row]
-        for row in tiles
-    ]
-    grid = np.concatenate([np.concatenate(row, axis=1) for row in padded])
-    return Image.fromarray(grid).resize(
-        (grid.shape[1] * zoom, grid.shape[0] * zoom), Image.Resampling.NEAREST
-    )
+    """Rows of images as one picture.
+
+    Parameters
+    ----------
+    rows : list of float32 arrays of shape (n, 3, height, width), in [0, 1]
+    zoom : int, default 4
+        Each pixel becomes a square of this side.
+    gap : int, default 2
+        White pixels around each image, before zooming.
+    """
+    padding = ((gap, gap), (gap, gap), (0, 0))
+    lines = []
+    for row in rows:
+        tiles = [np.rint(image.transpose(1, 2, 0) * 255).astype(np.uint8) for image in row]
+        padded = [np.pad(tile, padding, constant_values=255) for tile in tiles]
+        lines.append(np.concatenate(padded, axis=1))
+    grid = np.concatenate(lines)
+    height, width = grid.shape[:2]
+    return Image.fromarray(grid).resize((width * zoom, height * zoom), Image.Resampling.NEAREST)

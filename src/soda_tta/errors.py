@@ -1,18 +1,29 @@
-"""What can go wrong, each as one sentence that names the remedy."""
+"""The errors of this package. Each message says what happened and then names the remedy."""
 
 from __future__ import annotations
 
 
 class SodaError(Exception):
-    """Anything this package raises on purpose; the command prints it as one line."""
+    """Base class of every error that this package raises on purpose.
+
+    The command line prints its message on one line, without a traceback.
+    """
 
 
 class BoxError(SodaError):
-    """The deployed model could not be asked, or its answer cannot be used."""
+    """The deployed model cannot be queried, or its response cannot be used."""
 
 
 class BoxUnavailable(BoxError):
-    """The deployed model did not answer this time; asking again later may help."""
+    """The deployed model did not respond this time. A later attempt may succeed.
+
+    Parameters
+    ----------
+    message : str
+        What happened and what to do.
+    retry_after : float, optional
+        Seconds to wait before the next attempt, if the server declared them.
+    """
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -20,24 +31,24 @@ class BoxUnavailable(BoxError):
 
 
 class BudgetError(SodaError):
-    """The next query would cost more than is left; it was not asked."""
+    """The next query would exceed the budget. It was not sent."""
 
 
 class ImageError(SodaError, ValueError):
-    """An image, or a set of images, that cannot be used as it is."""
+    """An image, or a set of images, cannot be used as it is."""
 
 
 class MethodError(SodaError, ValueError):
-    """A method or a number of a method that does not exist or makes no sense."""
+    """A method or one of its settings does not exist, or a setting has an invalid value."""
 
 
 class RunError(SodaError):
-    """A run directory or an adaptor file that is not what was expected."""
+    """A run directory or an adaptor file is missing, damaged or of another kind."""
 
 
 class StorageError(RunError):
-    """Nothing can be written there at present: no room, no right, or another process is at work."""
+    """A file cannot be written now: no space, no permission, or another process holds the lock."""
 
 
 class CorruptionError(SodaError, ValueError):
-    """A corruption, a severity or images that cannot be corrupted as asked."""
+    """A corruption or severity does not exist, or cannot be applied to these images."""

@@ -1,3 +1,5 @@
+"""The paper's network: the fast form equals the plain one, and both survive disk and ONNX."""
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from soda_tta.adaptors import DEVIATION, Adaptor, PaperNetwork
 from soda_tta.adaptors.files import write_adaptor_file
 from soda_tta.errors import ImageError, MethodError, RunError
+from soda_tta.settings import meanings_of
 
 STRUCTURES = [
     PaperNetwork(),
@@ -35,19 +38,20 @@ def test_the_papers_network_has_the_papers_number_of_parameters() -> None:
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 def test_candidates_equal_the_plain_module_with_those_weights(structure: PaperNetwork) -> None:
-    adaptor, images = structure.build(seed=1), some_images()
+    adaptor = structure.build(seed=1)
+    images = some_images()
     thetas = candidates_of(adaptor)
-    got = adaptor.candidates(images, thetas)
-    for theta, adapted in zip(thetas, got, strict=True):
+    for theta, adapted in zip(thetas, adaptor.candidates(images, thetas), strict=True):
         adaptor.parameters = theta
         with torch.inference_mode():
-            want = adaptor.as_module()(torch.from_numpy(images)).numpy()
-        np.testing.assert_allclose(adapted, want, atol=2e-5)
+            expected = adaptor.as_module()(torch.from_numpy(images)).numpy()
+        np.testing.assert_allclose(adapted, expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_one_image_alone_gets_the_same_answer_as_inside_a_batch(structure: PaperNetwork) -> None:
-    adaptor, images = structure.build(seed=0), some_images(7)
+def test_one_image_alone_is_adapted_as_inside_a_batch(structure: PaperNetwork) -> None:
+    adaptor = structure.build(seed=0)
+    images = some_images(7)
     together = adaptor(images)
     alone = np.concatenate([adaptor(images[i : i + 1]) for i in range(len(images))])
     np.testing.assert_allclose(together, alone, atol=1e-6)
@@ -60,10 +64,9 @@ def test_one_image_alone_gets_the_same_answer_as_inside_a_batch(structure: Paper
     which=st.integers(0, len(STRUCTURES) - 1),
 )
 @settings(max_examples=30, deadline=None)
-def test_every_size_goes_in_and_comes_out_in_range(
-    count: int, height: int, width: int, which: int
-) -> None:
-    images, structure = some_images(count, height, width), STRUCTURES[which]
+def test_images_of_any_size_stay_in_range(count: int, height: int, width: int, which: int) -> None:
+    images = some_images(count, height, width)
+    structure = STRUCTURES[which]
     if min(height, width) < 2 * 2**structure.pairs:
         with pytest.raises(ImageError, match="too small"):
             structure.build(seed=0)(images)
@@ -83,21 +86,20 @@ def test_the_perturbation_is_bounded_by_the_deviation_of_normalised_pixels(
     assert np.abs(adaptor(images) - images).max() == pytest.approx(deviation, abs=1e-6)
 
 
-def test_start_scales_what_the_network_does_before_it_has_learned() -> None:
+def test_start_scales_the_untrained_perturbation() -> None:
     images = 0.4 + 0.2 * some_images()  # nothing is clipped
-    usual, tenth, none = (
+    full, tenth, zero = (
         PaperNetwork(blocks=1, start=start).build(seed=3)(images) for start in (1.0, 0.1, 0.0)
     )
-    strength = np.arctanh((usual - images) / DEVIATION)
+    strength = np.arctanh((full - images) / DEVIATION)
     np.testing.assert_allclose(np.arctanh((tenth - images) / DEVIATION), 0.1 * strength, atol=1e-5)
-    np.testing.assert_array_equal(none, images)
-    np.testing.assert_array_equal(
-        PaperNetwork(blocks=1).build(seed=3)(images), usual
-    )  # the paper's
+    np.testing.assert_array_equal(zero, images)
+    np.testing.assert_array_equal(PaperNetwork(blocks=1).build(seed=3)(images), full)  # the default
 
 
-def test_dropout_is_shared_by_all_candidates_and_off_when_answering() -> None:
-    adaptor, images = PaperNetwork(width=8, blocks=1, dropout=0.5).build(seed=0), some_images()
+def test_dropout_is_shared_by_all_candidates_and_off_without_noise() -> None:
+    adaptor = PaperNetwork(width=8, blocks=1, dropout=0.5).build(seed=0)
+    images = some_images()
     same = np.repeat(adaptor.parameters[None], 2, axis=0)
     first, second = adaptor.candidates(images, same, noise=5)
     np.testing.assert_array_equal(first, second)
@@ -106,7 +108,7 @@ def test_dropout_is_shared_by_all_candidates_and_off_when_answering() -> None:
     np.testing.assert_array_equal(adaptor(images), adaptor(images))
 
 
-def test_the_same_seed_builds_the_same_network_and_leaves_torchs_own_alone() -> None:
+def test_the_same_seed_builds_the_same_network_and_torchs_generator_is_left_alone() -> None:
     state = torch.random.get_rng_state()
     first, second = (PaperNetwork().build(seed=4).parameters for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -115,19 +117,21 @@ def test_the_same_seed_builds_the_same_network_and_leaves_torchs_own_alone() -> 
 
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
-def test_an_adaptor_survives_the_disk_and_onnx(structure: PaperNetwork, tmp_path) -> None:
-    adaptor, images = structure.build(seed=2), some_images(4, 24, 20)
+def test_an_adaptor_is_the_same_from_disk_and_from_onnx(structure: PaperNetwork, tmp_path) -> None:
+    adaptor = structure.build(seed=2)
+    images = some_images(4, 24, 20)
     adaptor.save(tmp_path / "a.safetensors")
     loaded = Adaptor.load(tmp_path / "a.safetensors")
     np.testing.assert_array_equal(loaded(images), adaptor(images))
     assert adaptor.to_onnx(tmp_path / "a.onnx") <= 1e-5
     session = onnxruntime.InferenceSession(tmp_path / "a.onnx")
-    (answer,) = session.run(None, {"images": images})
-    np.testing.assert_allclose(answer, adaptor(images), atol=1e-5)
+    (adapted,) = session.run(None, {"images": images})
+    np.testing.assert_allclose(adapted, adaptor(images), atol=1e-5)
 
 
 def test_a_file_older_than_start_and_deviation_is_read(tmp_path) -> None:
-    adaptor, images = PaperNetwork(width=4, blocks=1).build(seed=2), some_images()
+    adaptor = PaperNetwork(width=4, blocks=1).build(seed=2)
+    images = some_images()
     older = {
         name: value
         for name, value in adaptor.settings.items()
@@ -164,3 +168,14 @@ def test_a_file_that_is_not_an_adaptor_is_refused(tmp_path) -> None:
 def test_impossible_structures_are_refused(wrong) -> None:
     with pytest.raises(MethodError):
         PaperNetwork(**wrong)
+
+
+def test_every_setting_has_a_help_text() -> None:
+    assert all(meanings_of(PaperNetwork()).values())
+
+
+def test_settings_and_parameters_rebuild_the_adaptor() -> None:
+    adaptor = PaperNetwork(width=4, blocks=1).build(seed=2)
+    rebuilt = type(adaptor).from_settings(adaptor.settings, adaptor.parameters)
+    assert rebuilt.settings == adaptor.settings
+    np.testing.assert_array_equal(rebuilt(some_images()), adaptor(some_images()))

@@ -1,4 +1,4 @@
-"""Each restoration against a slow and obvious version of itself."""
+"""Each restoration against a slow and obvious implementation."""
 
 import math
 
@@ -20,7 +20,7 @@ def planes(images: np.ndarray):
     return (image for image in images.reshape(-1, *images.shape[2:]))
 
 
-def test_the_median_is_that_of_nine_neighbours() -> None:
+def test_the_median_is_taken_over_nine_pixels() -> None:
     images = some_images(4, 11, 8)
     slow = [scipy.ndimage.median_filter(plane, 3, mode="mirror") for plane in planes(images)]
     np.testing.assert_array_equal(
@@ -37,7 +37,7 @@ def test_the_median_removes_a_single_wrong_pixel_and_keeps_an_edge() -> None:
 
 
 def slow_non_local_means(image: np.ndarray, strength: float, reach: int = 3) -> np.ndarray:
-    """Pixel by pixel, in the words of the definition."""
+    """Pixel by pixel, as the definition says."""
     _, height, width = image.shape
     wide = np.pad(image, ((0, 0), (reach, reach), (reach, reach)), mode="reflect")
     reflected_row = np.pad(np.arange(height), 1, mode="reflect")
@@ -45,7 +45,8 @@ def slow_non_local_means(image: np.ndarray, strength: float, reach: int = 3) -> 
     result = np.zeros_like(image)
     for y in range(height):
         for x in range(width):
-            total, weights = np.zeros(3), 0.0
+            total = np.zeros(3)
+            weights = 0.0
             for down in range(-reach, reach + 1):
                 for right in range(-reach, reach + 1):
                     distance = 0.0
@@ -60,7 +61,7 @@ def slow_non_local_means(image: np.ndarray, strength: float, reach: int = 3) -> 
     return result
 
 
-def test_non_local_means_by_its_definition() -> None:
+def test_non_local_means_equals_its_definition() -> None:
     (image,) = images = some_images(1, 6, 5)
     for strength, fast in zip(
         (0.1, 0.4), restore.non_local_means(torch.from_numpy(images), (0.1, 0.4)), strict=True
@@ -70,7 +71,7 @@ def test_non_local_means_by_its_definition() -> None:
         )
 
 
-def test_non_local_means_takes_noise_off_a_flat_image_and_hardly_blurs_an_edge() -> None:
+def test_non_local_means_removes_noise_from_a_flat_image_and_keeps_an_edge() -> None:
     noise = 0.1 * np.random.default_rng(0).standard_normal((1, 3, 32, 32)).astype(np.float32)
     (restored,) = restore.non_local_means(torch.from_numpy(0.5 + noise), (0.18,))
     assert restored.std() < 0.25 * noise.std()
@@ -83,13 +84,14 @@ def test_non_local_means_takes_noise_off_a_flat_image_and_hardly_blurs_an_edge()
 def slow_cosine_shrinkage(
     image: np.ndarray, threshold: float, size: int, stride: int
 ) -> np.ndarray:
-    """Block by block, by scipy's cosine transform."""
+    """Block by block, with scipy's cosine transform."""
     axes = np.array([[1.0, 1.0, 1.0], [1.0, 0.0, -1.0], [1.0, -2.0, 1.0]])
     axes /= np.linalg.norm(axes, axis=1, keepdims=True)
     turned = np.einsum("ac,cyx->ayx", axes, image)
     margin = size - 1
     wide = np.pad(turned, ((0, 0), (margin, margin), (margin, margin)), mode="reflect")
-    total, weights = np.zeros_like(wide), np.zeros_like(wide)
+    total = np.zeros_like(wide)
+    weights = np.zeros_like(wide)
     for plane in range(3):
         for y in range(0, wide.shape[1] - margin, stride):
             for x in range(0, wide.shape[2] - margin, stride):
@@ -104,11 +106,10 @@ def slow_cosine_shrinkage(
     return np.einsum("ac,ayx->cyx", axes, restored)
 
 
-@pytest.mark.parametrize(
-    "threshold", [0.15, 0.3, 100.0]
-)  # the last leaves only the means of the blocks
+# the last threshold leaves only the means of the blocks
+@pytest.mark.parametrize("threshold", [0.15, 0.3, 100.0])
 @pytest.mark.parametrize(("size", "stride"), [(4, 1), (8, 3)])
-def test_cosine_shrinkage_by_scipys_transform(threshold: float, size: int, stride: int) -> None:
+def test_cosine_shrinkage_equals_scipys_transform(threshold: float, size: int, stride: int) -> None:
     (image,) = images = some_images(1, 12, 9, seed=4)
     (fast,) = restore.cosine_shrinkage(torch.from_numpy(images), (threshold,), size, stride)
     slow = slow_cosine_shrinkage(image.astype(float), threshold, size, stride)
@@ -123,7 +124,7 @@ def test_cosine_shrinkage_that_drops_nothing_is_the_identity() -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.8, 2.5, 8.0])  # the last kernel is wider than the image
-def test_the_blur_is_scipys(sigma: float) -> None:
+def test_the_blur_equals_scipys(sigma: float) -> None:
     images = some_images(2, 20, 14)
     reach = math.ceil(3 * sigma)
     slow = [
@@ -137,7 +138,7 @@ def test_the_blur_is_scipys(sigma: float) -> None:
 
 
 def blurred_along(images: np.ndarray, angle: float, length: int = 6) -> np.ndarray:
-    """A straight motion: the mean of the image moved step by step along a line, to the right and down."""
+    """A straight motion: the mean of the image shifted along a line, to the right and down."""
     steps = np.linspace(-length / 2, length / 2, 4 * length + 1)
     moved = [
         scipy.ndimage.shift(
@@ -148,30 +149,31 @@ def blurred_along(images: np.ndarray, angle: float, length: int = 6) -> np.ndarr
     return np.mean(moved, axis=0).astype(np.float32)
 
 
-@pytest.mark.parametrize(
-    "sigma", [2.0, 5.0]
-)  # the second kernel is wide enough for the Fourier transform
+# the second kernel is wide enough for the Fourier transform
+@pytest.mark.parametrize("sigma", [2.0, 5.0])
 @pytest.mark.parametrize("direction", range(restore.ANGLES))
-def test_the_direction_of_a_motion_is_found_and_each_image_gets_its_own(
+def test_each_image_is_blurred_along_the_direction_of_its_own_motion(
     direction: int, sigma: float
 ) -> None:
     angle = math.pi * direction / restore.ANGLES
     across = angle + math.pi / 2
-    # not bare noise: between neighbouring pixels its differences favour the diagonals; pictures are smoother
+    # smoothed, as pictures are: differences of neighbouring pixels of noise favour the diagonals
     still = scipy.ndimage.gaussian_filter(some_images(1, 64, 64), (0, 0, 1, 1), mode="wrap")
     images = torch.from_numpy(
         np.concatenate([blurred_along(still, angle), blurred_along(still, across)])
     )
-    (found,) = restore.blurred_along_own_motion(images, (sigma,))
+    (blurred,) = restore.blurred_along_own_motion(images, (sigma,))
     kernels = restore.line_kernels(sigma)
     wide = functional.pad(images, (kernels.shape[-1] // 2,) * 4, mode="replicate")
-    for image, padded, expected in zip(found, wide, (direction, (direction + 4) % 8), strict=True):
+    for image, padded, expected in zip(
+        blurred, wide, (direction, (direction + 4) % 8), strict=True
+    ):
         every = functional.conv2d(padded[:, None], kernels[:, None]).transpose(0, 1)
         errors = (every - image).abs().amax((1, 2, 3))
         assert int(errors.argmin()) == expected and errors[expected] < 1e-6
 
 
-def test_what_is_exported_is_what_runs_here(monkeypatch) -> None:
+def test_the_exported_form_equals_the_form_that_runs_here(monkeypatch) -> None:
     images = torch.from_numpy(
         np.concatenate(
             [
@@ -194,15 +196,11 @@ def test_what_is_exported_is_what_runs_here(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("sigma", [1.5, 2.5, 6.6])
-def test_line_kernels_are_means_along_their_line(sigma: float) -> None:
+def test_line_kernels_average_along_their_line(sigma: float) -> None:
     kernels = restore.line_kernels(sigma).numpy()
     np.testing.assert_allclose(kernels.sum(axis=(1, 2)), 1, atol=1e-5)
     steps = np.arange(kernels.shape[-1]) - kernels.shape[-1] // 2
-    across, down = (
-        (kernels[0] * steps[None, :] ** 2).sum(),
-        (kernels[0] * steps[:, None] ** 2).sum(),
-    )
-    assert across > 4 * down  # direction 0 runs across the image
-    np.testing.assert_allclose(
-        kernels[4], kernels[0].T, atol=1e-6
-    )  # a quarter turn further, it runs down
+    across = (kernels[0] * steps[None, :] ** 2).sum()
+    down = (kernels[0] * steps[:, None] ** 2).sum()
+    assert across > 4 * down  # direction 0 is horizontal
+    np.testing.assert_allclose(kernels[4], kernels[0].T, atol=1e-6)  # direction 4 is vertical

@@ -8,8 +8,8 @@ import pytest
 
 from soda_tta import adapt, load_box
 from soda_tta.bench import Cell, Store
-from soda_tta.demo import hazy_digits, load_digits
 from soda_tta.report import write_report
+from soda_tta.zoo.digits import hazy_digits, load_digits
 
 from .conftest import Visit
 

@@ -518,7 +518,7 @@ def test_a_module_given_is_described_by_kind_size_and_weights(method) -> None:
         (nn.Flatten(), "no Linear layer"),
         (nn.Sequential(nn.Flatten(), nn.Linear(7, 4)), "does not take these images"),
         (nn.Sequential(nn.Linear(12, 4), nn.Flatten()), "must see one vector"),
-        (lambda classes: classes, "made int"),
+        (lambda classes: classes, "returned int"),
     ],
 )
 def test_a_module_that_cannot_be_used_is_refused_with_a_sentence(

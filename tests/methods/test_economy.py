@@ -9,10 +9,11 @@ from soda_tta import adapt, all_methods, load_box
 from soda_tta.adaptors.bank import BankAdaptor
 from soda_tta.box import OnnxBox, Quantised
 from soda_tta.data import open_images
-from soda_tta.demo import accuracy, hazy_digits, load_digits
+from soda_tta.demo import accuracy
 from soda_tta.engine.plan import plan_run
 from soda_tta.errors import MethodError
 from soda_tta.methods.economy import ASKED_AT_ONCE, FEWEST_IMAGES
+from soda_tta.zoo.digits import hazy_digits, load_digits
 
 SODA_E = all_methods()["soda-e"]
 

@@ -7,19 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soda_tta.errors import MethodError
 from soda_tta.objectives.equations import (
     LOG_EPSILON,
+    PseudoLabels,
     Soda,
     cross_entropy,
     entropy,
     information_of_each,
     mutual_information,
-    pairs_of_different,
-    shared_information_of_each,
 )
+from soda_tta.settings import meanings_of
 
-HALF = np.array([[0.5, 0.5], [0.5, 0.5]])
-SURE = np.array([[1.0, 0.0], [0.0, 1.0]])
+EVEN = np.array([[0.5, 0.5], [0.5, 0.5]])
+CONFIDENT = np.array([[1.0, 0.0], [0.0, 1.0]])
 
 
 def h(*probabilities: float) -> float:
@@ -30,15 +31,15 @@ def test_entropy_by_hand() -> None:
     np.testing.assert_allclose(
         entropy(np.array([[0.25, 0.75], [1.0, 0.0]])), [h(0.25, 0.75), h(1.0, 0.0)]
     )
-    assert entropy(HALF)[0] == pytest.approx(math.log(2), abs=1e-4)
+    assert entropy(EVEN)[0] == pytest.approx(math.log(2), abs=1e-4)
 
 
 @pytest.mark.parametrize(
     ("probabilities", "by_hand"),
     [
-        (HALF, 0.0),  # unsure of each, nothing learned
-        (SURE, math.log(2)),  # sure of each, balanced in all
-        (np.array([[1.0, 0.0], [1.0, 0.0]]), 0.0),  # sure, but always the same
+        (EVEN, 0.0),  # not confident about any image
+        (CONFIDENT, math.log(2)),  # confident about each, balanced over all
+        (np.array([[1.0, 0.0], [1.0, 0.0]]), 0.0),  # confident, but always the same class
         (np.array([[0.9, 0.1], [0.3, 0.7]]), h(0.6, 0.4) - (h(0.9, 0.1) + h(0.3, 0.7)) / 2),
     ],
 )
@@ -51,7 +52,7 @@ def test_cross_entropy_by_hand() -> None:
     assert value == pytest.approx(-(math.log(0.8 + LOG_EPSILON) + math.log(0.5 + LOG_EPSILON)) / 2)
 
 
-def test_equation_13_splits_reliable_from_unreliable() -> None:
+def test_equation_13_separates_reliable_from_unreliable_images() -> None:
     rows = np.array([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]])
     loss = Soda(alpha=0.5)(
         rows, labels=np.array([0, 0, 1]), reliable=np.array([False, False, True])
@@ -62,18 +63,16 @@ def test_equation_13_splits_reliable_from_unreliable() -> None:
     assert loss.value == pytest.approx(-information + 0.5 * loss.cross_entropy)
 
 
-def test_an_empty_reliable_set_means_mutual_information_only_and_the_reverse() -> None:
+def test_an_empty_part_of_equation_13_counts_nothing() -> None:
     labels = np.array([0, 1])
-    assert Soda(alpha=9.0)(SURE, labels, np.array([False, False])).value == pytest.approx(
-        -mutual_information(SURE)
-    )
-    assert Soda(alpha=9.0)(SURE, labels, np.array([True, True])).value == pytest.approx(
-        9 * cross_entropy(SURE, labels)
-    )
+    none_reliable = Soda(alpha=9.0)(CONFIDENT, labels, np.array([False, False]))
+    assert none_reliable.value == pytest.approx(-mutual_information(CONFIDENT))
+    all_reliable = Soda(alpha=9.0)(CONFIDENT, labels, np.array([True, True]))
+    assert all_reliable.value == pytest.approx(9 * cross_entropy(CONFIDENT, labels))
 
 
 @given(st.integers(1, 20), st.integers(2, 10), st.integers(0, 1000))
-def test_mutual_information_lies_between_nothing_and_log_of_the_classes(
+def test_mutual_information_lies_between_zero_and_the_logarithm_of_the_classes(
     rows: int, classes: int, seed: int
 ) -> None:
     probabilities = np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), rows)
@@ -81,7 +80,7 @@ def test_mutual_information_lies_between_nothing_and_log_of_the_classes(
 
 
 @given(st.integers(1, 40), st.integers(2, 10), st.integers(0, 1000))
-def test_what_each_answer_adds_sums_up_to_the_mutual_information(
+def test_the_mean_of_information_of_each_is_the_mutual_information(
     rows: int, classes: int, seed: int
 ) -> None:
     probabilities = np.random.default_rng(seed).dirichlet(np.full(classes, 0.3), rows)
@@ -97,33 +96,15 @@ def test_information_of_each_by_hand() -> None:
     np.testing.assert_allclose(information_of_each(rows), [first, second])
 
 
-@given(st.integers(40, 90), st.integers(2, 8), st.integers(0, 1000))
-def test_what_is_shared_is_never_more_than_a_look_holds(rows: int, classes: int, seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    first, second = (generator.dirichlet(np.full(classes, 0.3), rows) for _ in range(2))
-    assert (
-        abs(shared_information_of_each(first, second).mean()) < 0.5
-    )  # independent looks: nothing but chance
-    assert shared_information_of_each(first, first).mean() <= h(*first.mean(axis=0)) + 1e-3
+@pytest.mark.parametrize(
+    ("objective", "wrong"),
+    [(Soda, {"alpha": -1.0}), (Soda, {"beta": -1.0}), (PseudoLabels, {"beta": -1.0})],
+)
+def test_negative_weights_are_refused(objective, wrong) -> None:
+    with pytest.raises(MethodError, match="0 or more"):
+        objective(**wrong)
 
 
-@pytest.mark.parametrize("count", [2, 3, 60])
-def test_no_image_is_paired_with_itself_where_different_ones_are_meant(count: int) -> None:
-    for others in pairs_of_different(count):
-        assert sorted(others) == list(range(count))
-        assert count < 10 or not (others == np.arange(count)).any()
-
-
-def test_information_shared_by_two_looks_does_not_depend_on_the_order_of_the_images() -> None:
-    """Folders lie class by class: pairs of neighbours would then be of one class, and share what a class shares."""
-    generator = np.random.default_rng(0)
-    classes = np.sort(generator.integers(0, 10, 120))
-    first, second = (
-        0.5 * np.eye(10)[classes] + 0.5 * generator.dirichlet(np.ones(10), 120) for _ in range(2)
-    )
-    mixed = generator.permutation(120)
-    by_class = shared_information_of_each(first, second).mean()
-    assert by_class == pytest.approx(
-        shared_information_of_each(first[mixed], second[mixed]).mean(), rel=0.05
-    )
-    assert by_class > 0.1
+@pytest.mark.parametrize("objective", [Soda(), PseudoLabels()])
+def test_every_setting_has_a_help_text(objective) -> None:
+    assert all(meanings_of(objective).values())

@@ -1,4 +1,4 @@
-"""An adaptor: what may change an image before the model sees it."""
+"""An adaptor: a function that changes images before the model receives them."""
 
 from __future__ import annotations
 
@@ -13,78 +13,121 @@ from soda_tta.errors import RunError
 from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.types import Array
 
-# The paper measures perturbations in pixels normalised by the deviation of the data set: 0.20 (CIFAR-10), 0.23
-# (ImageNet), 0.27 (CIFAR-100). A number of the adaptor's own, and not of what its box was told, keeps both independent.
+# The paper measures perturbations in pixels normalised by the standard deviation of the data set:
+# 0.20 (CIFAR-10), 0.23 (ImageNet), 0.27 (CIFAR-100). This is a setting of the adaptor and not taken
+# from the declared input of its box, so that both stay independent.
 DEVIATION = 0.2
 
 
 class Adaptor(ABC):
-    """`adaptor(images) -> images`, with its parameters as one flat vector: a search sees only R^d.
+    """`adaptor(images) -> images`, with all its parameters in one flat vector.
 
-    Images are float32 NCHW RGB in [0, 1] on both sides, and each is changed without regard to its neighbours.
+    Images are float32 NCHW RGB in [0, 1] on both sides. Each image is changed independently of the
+    others in its batch. A search sees only the vector of parameters.
+
+    A subclass sets `kind`, the name under which files refer to it, and `parameters`, a float32
+    array of shape (d,). It is registered by its definition, so that `Adaptor.load` finds it.
+
+    Examples
+    --------
+    >>> from soda_tta.adaptors import Bank
+    >>> adaptor = Bank().build()
+    >>> images = np.full((2, 3, 8, 8), 0.5, np.float32)
+    >>> adaptor(images).shape
+    (2, 3, 8, 8)
     """
 
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Adaptor]]] = {}
-    parameters: Array  # float32, shape (d,)
+    parameters: Array
 
     def __init_subclass__(cls) -> None:
         Adaptor.kinds[cls.kind] = cls
 
     def __call__(self, images: Array) -> Array:
-        result: Array = self.candidates(images, self.parameters[None])[0]
-        return result
+        adapted: Array = self.candidates(images, self.parameters[None])[0]
+        return adapted
 
     @abstractmethod
     def candidates(self, images: Array, thetas: Array, noise: int | None = None) -> Array:
-        """The same images through k parameter vectors (k, d): an array (k, n, 3, height, width).
+        """Adapt the same images with several parameter vectors.
 
-        `noise` seeds what is random while learning (dropout), alike for every candidate; None switches it off.
+        Parameters
+        ----------
+        images : float32 array of shape (n, 3, height, width)
+        thetas : array of shape (k, d)
+            One parameter vector per candidate.
+        noise : int, optional
+            Seed of what is random during training (dropout), the same for every candidate. None
+            switches it off.
+
+        Returns
+        -------
+        float32 array of shape (k, n, 3, height, width)
         """
 
     @abstractmethod
     def differentiable(self, images: Any, theta: Any, noise: int | None = None) -> Any:
-        """The same for one candidate on tensors, so that a gradient by `theta` can be had."""
+        """The same for one parameter vector on torch tensors; gradients reach `theta`."""
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Everything but the parameters that is needed to build this adaptor again, as plain JSON."""
+        """Everything except the parameters that is needed to build this adaptor, as plain JSON."""
 
     @classmethod
     @abstractmethod
     def from_settings(cls, settings: dict[str, Any], parameters: Array) -> Adaptor:
-        """The inverse of `settings`."""
+        """The inverse of `settings`.
+
+        Parameters
+        ----------
+        settings : dict
+            As returned by `settings`.
+        parameters : float32 array of shape (d,)
+        """
 
     @abstractmethod
     def as_module(self) -> Any:
-        """A PyTorch module that does the same to a batch of images."""
+        """A PyTorch module that adapts a batch of images in the same way."""
 
     @property
     def deviation(self) -> float:
-        """One normalised pixel, in pixels of [0, 1]."""
+        """The size of one normalised pixel, in pixels of [0, 1]."""
         return DEVIATION
 
     @property
     def units(self) -> Array:
-        """A typical size of each parameter, in which evolution measures its steps."""
+        """A typical size of each parameter; evolution measures its steps in these units."""
         return np.ones(self.parameters.size)
 
     def describe(self) -> str:
-        """What it does to an image, in words."""
+        """What the adaptor does to an image, in a few words."""
         return f"{self.kind}, {self.parameters.size:,} parameters"
 
     def save(self, path: str | Path) -> None:
-        """Write parameters and structure to a safetensors file."""
+        """Write parameters and settings to a safetensors file.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
         write_adaptor_file(Path(path), self.kind, self.settings, self.parameters)
 
     @staticmethod
     def load(path: str | Path) -> Adaptor:
-        """Read an adaptor back; nothing in the file is executed."""
+        """Read an adaptor from a file. Nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file written by `save`.
+        """
         kind, settings, parameters = read_adaptor_file(Path(path))
         if kind not in Adaptor.kinds:
             raise RunError(
-                f"{path} holds an adaptor of kind {kind!r}, which this version does not know."
+                f"{path} holds an adaptor of kind {kind!r}, which this version does not know; "
+                f"it knows {', '.join(sorted(Adaptor.kinds))}."
             )
         try:
             return Adaptor.kinds[kind].from_settings(settings, parameters)
@@ -92,9 +135,18 @@ class Adaptor(ABC):
             raise RunError(f"{path} holds an adaptor that cannot be built: {error}") from error
 
     def to_onnx(self, path: str | Path) -> float:
-        """Write an ONNX file that runs in front of the model anywhere; returns its largest deviation from PyTorch.
+        """Write an ONNX file that can run in front of any model.
 
-        The file is checked in ONNX Runtime on images of another size and number than it was traced with.
+        The file is verified in ONNX Runtime on images of another size and number than those it was
+        traced with.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        float : the largest difference from PyTorch, in pixels of [0, 1]
         """
         return export_onnx(
             self.as_module(),

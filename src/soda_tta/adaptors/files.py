@@ -1,4 +1,4 @@
-"""Adaptors on disk: one safetensors file, parameters and a JSON description. Never a pickle."""
+"""Adaptors on disk: one safetensors file with parameters and a JSON description, never a pickle."""
 
 from __future__ import annotations
 
@@ -18,14 +18,30 @@ KEY = "soda_tta.adaptor"
 
 
 def write_adaptor_file(path: Path, kind: str, settings: dict[str, Any], parameters: Array) -> None:
+    """Write an adaptor: the whole file or none.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str
+        The adaptor's `kind`.
+    settings : dict
+        The adaptor's `settings`, plain JSON.
+    parameters : array of shape (d,)
+    """
     description = json.dumps({"kind": kind, "settings": settings}, sort_keys=True)
-    write_bytes(
-        path, save({"parameters": np.ascontiguousarray(parameters, np.float32)}, {KEY: description})
-    )
+    tensors = {"parameters": np.ascontiguousarray(parameters, np.float32)}
+    write_bytes(path, save(tensors, {KEY: description}))
 
 
 def read_adaptor_file(path: Path) -> tuple[str, dict[str, Any], Array]:
-    """Kind, settings and parameters; a sentence if the file is something else."""
+    """Read kind, settings and parameters; raise a RunError if the file is something else.
+
+    Parameters
+    ----------
+    path : Path
+        A file written by `write_adaptor_file`.
+    """
     if not path.is_file():
         raise RunError(f"{path} does not exist; give an adaptor.safetensors written by a run.")
     try:
@@ -34,5 +50,6 @@ def read_adaptor_file(path: Path) -> tuple[str, dict[str, Any], Array]:
             return description["kind"], description["settings"], file.get_tensor("parameters")
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise RunError(
-            f"{path} is not an adaptor of this package ({type(error).__name__})."
+            f"{path} is not an adaptor file of soda-tta ({type(error).__name__}); "
+            "give an adaptor.safetensors written by a run."
         ) from error

@@ -1,13 +1,16 @@
-"""The fast form of pad - convolution - instance norm - activation - pad - convolution - tanh for many candidates.
+"""The paper's network for many candidates, in a fast form.
 
-Written layer by layer, the network spends its time moving a 64-channel map through memory. Three identities
-remove most of that; `tests/adaptors/test_network.py` holds them to the plain network.
+The network is pad - convolution - instance norm - activation - pad - convolution - tanh. Computed
+layer by layer, it spends its time moving a 64-channel map through memory. Three identities remove
+most of that; `tests/adaptors/test_network.py` compares the result with the plain network.
 
-1. A convolution is a product with the image's 3x3 patches, and the patches are the same for every candidate.
-2. Instance norm after a linear map needs no look at its output: the variance of channel w is w' C w with C the
-   27 x 27 covariance of the patches, so the norm only rescales the weights (and the bias cancels).
-3. The second convolution is a product at each pixel (64 -> 9 taps x 3 colours) followed by adding nine shifted
-   maps; padding then concerns 27 maps instead of 64.
+1. A convolution is a product with the image's 3x3 patches, and the patches are the same for every
+   candidate.
+2. Instance norm after a linear map does not need the map's output: the variance of channel w is
+   w' C w, with C the 27 x 27 covariance of the patches. So the norm only rescales the weights (and
+   the bias cancels).
+3. The second convolution is a product at each pixel (64 -> 9 taps x 3 colours), followed by adding
+   nine shifted maps. Padding then applies to 27 maps instead of 64.
 """
 
 from __future__ import annotations
@@ -23,15 +26,37 @@ CACHE_FLOATS = 2**21  # 8 MB of feature map at a time: measured best on 32 px im
 
 
 def cache_sized(pixels: Tensor, width: int) -> Iterator[slice]:
-    """Slices of a batch whose feature maps fit into the cache."""
-    each = width * pixels.shape[2] * pixels.shape[3]
-    step = max(1, CACHE_FLOATS // each)
+    """Slices of a batch whose feature maps fit into the cache.
+
+    Parameters
+    ----------
+    pixels : tensor of shape (n, 3, height, width)
+    width : int
+        Channels of the feature map.
+    """
+    floats_per_image = width * pixels.shape[2] * pixels.shape[3]
+    step = max(1, CACHE_FLOATS // floats_per_image)
     return (slice(start, min(start + step, len(pixels))) for start in range(0, len(pixels), step))
 
 
 def fused_perturbations(pixels: Tensor, thetas: Tensor, width: int, activation: str) -> Tensor:
-    """tanh of the network's output for each candidate: (k, n, 3, height, width)."""
-    images, height, breadth = len(pixels), pixels.shape[2], pixels.shape[3]
+    """The network's output for each candidate.
+
+    Parameters
+    ----------
+    pixels : tensor of shape (n, 3, height, breadth)
+    thetas : tensor of shape (k, d)
+        One parameter vector per candidate.
+    width : int
+        Channels of the network.
+    activation : str
+        "hardswish" or "relu".
+
+    Returns
+    -------
+    tensor of shape (k, n, 3, height, breadth), in [-1, 1]
+    """
+    images, _, height, breadth = pixels.shape
     patches = F.unfold(F.pad(pixels, (1, 1, 1, 1), mode="reflect"), 3)
     patches -= patches.mean(dim=2, keepdim=True)
     covariance = patches @ patches.transpose(1, 2) / patches.shape[2]

@@ -1,4 +1,4 @@
-"""The adaptor that changes nothing: what a run ends with when it learned nothing."""
+"""The adaptor that changes nothing: the result of a run that learned nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from soda_tta.types import Array
 
 
 class Identity(Adaptor):
-    """Leaves every image as it is; has no parameters."""
+    """Leaves every image unchanged; has no parameters.
+
+    Examples
+    --------
+    >>> images = np.zeros((1, 3, 8, 8), np.float32)
+    >>> bool((Identity()(images) == images).all())
+    True
+    """
 
     kind = "identity"
 
@@ -25,7 +32,7 @@ class Identity(Adaptor):
         return images
 
     def describe(self) -> str:
-        return "leaves the image as it is"
+        return "leaves the image unchanged"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -38,4 +45,4 @@ class Identity(Adaptor):
     def as_module(self) -> Any:
         import torch
 
-        return torch.nn.Hardtanh(0.0, 1.0)  # clipping to [0, 1], where every image lies already
+        return torch.nn.Hardtanh(0.0, 1.0)  # clips to [0, 1], where every image is already

@@ -1,6 +1,6 @@
-"""The parameters of the restoration bank: what each means, how it is said in words, and which moves are worth trying.
+"""The parameters of the restoration bank: their meaning, their description and typical values.
 
-No corruption is named here: a part is a thing one may do to an image.
+No corruption is named here: a part is something one can do to an image.
 """
 
 from __future__ import annotations
@@ -15,61 +15,113 @@ from soda_tta.types import Array
 
 SCALED = ("motion", "blur", "cosine shrinkage")  # families whose strengths grow with the grain
 FACTORS = ("contrast", "gamma", "saturation")  # their parameters are logarithms
-SILENT = 0.05  # of a typical amount: less is not worth a word
-TOWARDS, AWAY = " {strength:.2g} by {:.2f}", " {strength:.2g} by -{:.2f}"
+SILENT = 0.05  # of a typical amount: less is not worth mentioning
+WITHOUT_MOVES = 0.06  # typical value of a part that no search starts with
 
 
 @dataclass(frozen=True)
 class Part:
-    """One parameter; zero leaves the image alone. `moves`: typical values, the first steps of a search."""
+    """One parameter of the bank; zero leaves the image unchanged.
+
+    Parameters
+    ----------
+    name : str
+        Unique; stored in files.
+    family : str
+        Parts of a family can be left out together.
+    strength : float
+        Radius in pixels, or threshold in the pixel range [0, 1], at grain 1.
+    moves : tuple of float
+        Typical values: the first steps of a search.
+    more : str
+        What a positive value does. `{amount}`, `{percent}` and `{strength}` are filled in.
+    less : str
+        What a negative value does.
+    """
 
     name: str
     family: str
     strength: float
     moves: tuple[float, ...]
-    more: str  # what a positive value does; {} is the amount
-    less: str  # what a negative value does
+    more: str
+    less: str
 
-    def words(self, value: float, grain: float = 1.0) -> str:
-        factor = self.name in FACTORS
-        strength = self.strength * (grain if self.family in SCALED else 1)
+    def describe(self, value: float, grain: float = 1.0) -> str:
+        """What the part does at this value.
+
+        Parameters
+        ----------
+        value : float
+            The parameter, not zero.
+        grain : float, default 1
+            See `Bank`.
+        """
+        strength = self.strength
+        if self.family in SCALED:
+            strength = self.strength * grain
+        amount = math.exp(value) if self.name in FACTORS else abs(value)
         text = self.more if value > 0 else self.less
-        return text.format(math.exp(value) if factor else abs(value), strength=strength)
+        return text.format(amount=amount, percent=100 * abs(value), strength=strength)
 
 
-def mixed(family: str, strength: float, *moves: float) -> Part:
-    return Part(f"{family} {strength:g}", family, strength, moves, family + TOWARDS, family + AWAY)
+def mixed(family: str, quantity: str, strength: float, *moves: float) -> Part:
+    """A version of the image that is mixed in."""
+    text = f"{family} ({quantity} {{strength:.2g}}) "
+    return Part(
+        name=f"{family} {strength:g}",
+        family=family,
+        strength=strength,
+        moves=moves,
+        more=text + "{percent:.0f}%",
+        less=text + "-{percent:.0f}%",
+    )
 
 
 def radial(family: str, radius: float, *moves: float) -> Part:
+    """A Gaussian of a radius in pixels, mixed in or subtracted."""
+    amount = " (radius {strength:.2g}) {percent:.0f}%"
     return Part(
-        f"radius {radius:g}",
-        family,
-        radius,
-        moves,
-        "smooth radius" + TOWARDS,
-        "sharpen radius" + TOWARDS,
+        name=f"radius {radius:g}",
+        family=family,
+        strength=radius,
+        moves=moves,
+        more="smooth" + amount,
+        less="sharpen" + amount,
     )
 
 
 def motion(radius: float, *moves: float) -> Part:
+    """A blur along the image's own motion blur, mixed in or subtracted."""
+    amount = " (radius {strength:.2g}) {percent:.0f}%"
     return Part(
-        f"motion {radius:g}",
-        "motion",
-        radius,
-        moves,
-        "blur along motion" + TOWARDS,
-        "undo motion" + TOWARDS,
+        name=f"motion {radius:g}",
+        family="motion",
+        strength=radius,
+        moves=moves,
+        more="add motion blur" + amount,
+        less="undo motion blur" + amount,
     )
 
 
-# Versions of the image that are mixed in: 0 is none of it, 1 all of it. Strengths are in the pixel range [0, 1].
+def tone(name: str, family: str, moves: tuple[float, ...], more: str, less: str = "") -> Part:
+    """A change of brightness, contrast or colour; without `less` both signs read alike."""
+    return Part(name=name, family=family, strength=1, moves=moves, more=more, less=less or more)
+
+
+# Versions of the image that are mixed in: 0 is none of it, 1 all of it.
 MIXED = (
-    Part("median", "median", 3, (0.8,), "median {:.2f}", "median -{:.2f}"),
-    mixed("non-local means", 0.1, 0.8),
-    mixed("non-local means", 0.18, 0.8),
-    mixed("cosine shrinkage", 0.15, 0.8),
-    mixed("cosine shrinkage", 0.3, 0.8),
+    Part(
+        name="median",
+        family="median",
+        strength=3,
+        moves=(0.8,),
+        more="median filter {percent:.0f}%",
+        less="median filter -{percent:.0f}%",
+    ),
+    mixed("non-local means", "strength", 0.1, 0.8),
+    mixed("non-local means", "strength", 0.18, 0.8),
+    mixed("cosine shrinkage", "threshold", 0.15, 0.8),
+    mixed("cosine shrinkage", "threshold", 0.3, 0.8),
     motion(1.5, -1.2),
     motion(2.5, -1.2),
     radial("blur", 2.5, -0.7),
@@ -82,61 +134,98 @@ KERNELS = (
     radial("kernel", 1.2, 0.5, -0.7),
 )
 TONE = (
-    Part(
+    tone(
         "standard contrast",
         "contrast",
-        1,
         (0.5, 1.0),
-        "standard contrast {:.2f}",
-        "standard contrast -{:.2f}",
+        "standard contrast {percent:.0f}%",
+        "standard contrast -{percent:.0f}%",
     ),
-    Part("contrast", "contrast", 1, (0.25, -0.25), "contrast x{:.2f}", "contrast x{:.2f}"),
-    Part("brightness", "brightness", 1, (0.1, -0.1), "brighter by {:.2f}", "darker by {:.2f}"),
-    Part("gamma", "brightness", 1, (0.3, -0.3), "gamma {:.2f}", "gamma {:.2f}"),
-    Part("saturation", "colour", 1, (0.3, -0.4), "saturation x{:.2f}", "saturation x{:.2f}"),
-    Part("red", "colour", 1, (0.06, -0.06), "red +{:.2f}", "red -{:.2f}"),
-    Part("green", "colour", 1, (), "green +{:.2f}", "green -{:.2f}"),
-    Part("blue", "colour", 1, (0.06, -0.06), "blue +{:.2f}", "blue -{:.2f}"),
+    tone("contrast", "contrast", (0.25, -0.25), "contrast x{amount:.2f}"),
+    tone(
+        "brightness",
+        "brightness",
+        (0.1, -0.1),
+        "brighter by {amount:.2f}",
+        "darker by {amount:.2f}",
+    ),
+    tone("gamma", "brightness", (0.3, -0.3), "gamma {amount:.2f}"),
+    tone("saturation", "colour", (0.3, -0.4), "saturation x{amount:.2f}"),
+    tone("red", "colour", (0.06, -0.06), "red +{amount:.2f}", "red -{amount:.2f}"),
+    tone("green", "colour", (), "green +{amount:.2f}", "green -{amount:.2f}"),
+    tone("blue", "colour", (0.06, -0.06), "blue +{amount:.2f}", "blue -{amount:.2f}"),
 )
 PARTS = (*MIXED, *KERNELS, *TONE)
 
 
-def in_words(parameters: Array, grain: float = 1.0) -> str:
-    """What a bank with these parameters does, in its order of work; silent about what hardly counts."""
-    said = [
-        part.words(float(value), grain)
+def describe_parts(parameters: Array, grain: float = 1.0) -> str:
+    """What a bank with these parameters does, in its order of work, without negligible parts.
+
+    Parameters
+    ----------
+    parameters : array of shape (len(PARTS),)
+    grain : float, default 1
+        See `Bank`.
+
+    Examples
+    --------
+    >>> parameters = np.zeros(len(PARTS))
+    >>> parameters[0] = 0.8
+    >>> describe_parts(parameters)
+    'median filter 80%'
+    """
+    descriptions = [
+        part.describe(float(value), grain)
         for part, value in zip(PARTS, parameters, strict=True)
         if abs(value) > SILENT / scale(part)
     ]
-    return ", ".join(said) or "leaves the image as it is"
+    return ", ".join(descriptions) or "leaves the image unchanged"
 
 
 def scale(part: Part) -> float:
-    """A typical value, turned into about 1: a search moves in these units."""
-    return 1 / max((abs(move) for move in part.moves), default=0.06)
+    """The factor that turns a typical value into about 1: a search moves in these units."""
+    return 1 / max((abs(move) for move in part.moves), default=WITHOUT_MOVES)
 
 
 def moves(without: tuple[str, ...] = ()) -> Array:
-    """The first steps of a search: one part each, at a typical value (m, d); none of the families left alone."""
+    """The first steps of a search: each changes one part to a typical value.
+
+    Parameters
+    ----------
+    without : tuple of str, default none
+        Families of parts to leave out, such as "colour".
+
+    Returns
+    -------
+    array of shape (m, len(PARTS))
+
+    Examples
+    --------
+    >>> len(moves()) > len(moves(without=("colour",)))
+    True
+    """
     families = {part.family for part in PARTS}
     if unknown := sorted(set(without) - families):
         raise MethodError(
             f"the bank has no family {', '.join(unknown)}; it has {', '.join(sorted(families))}."
         )
-    rows = [
-        (i, value)
-        for i, part in enumerate(PARTS)
+    entries = [
+        (index, value)
+        for index, part in enumerate(PARTS)
         if part.family not in without
         for value in part.moves
     ]
-    if len(rows) < 3:
-        raise MethodError(f"without {', '.join(without)} too little of the bank is left to search.")
-    steps = np.zeros((len(rows), len(PARTS)))
-    for row, (index, value) in enumerate(rows):
+    if len(entries) < 3:
+        raise MethodError(
+            f"without {', '.join(without)}, too little of the bank is left to search; "
+            "leave out fewer families."
+        )
+    steps = np.zeros((len(entries), len(PARTS)))
+    for row, (index, value) in enumerate(entries):
         steps[row, index] = value
     return steps
 
 
 def units() -> Array:
-    """A typical size of each parameter: what a search should take for one step."""
+    """A typical size of each parameter: what a search should take as one step."""
     return np.array([1 / scale(part) for part in PARTS])

@@ -1,72 +1,94 @@
-"""`soda-tta demo`: see a real black-box model fail on hazy digits, and recover. Nothing is downloaded."""
+"""`soda-tta demo`: a real black-box model fails on hazy digits and recovers. No download needed."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, table
 
+if TYPE_CHECKING:
+    from soda_tta.demo import Demo
+
 
 def add_to(commands: Any) -> None:
+    """Add the command and its options to the parser."""
     parser = commands.add_parser(
-        "demo", help="see a real black box fail and recover, in a minute", description=__doc__
+        "demo",
+        help="see a real black-box model fail and recover, in a minute",
+        description=__doc__,
     )
     parser.add_argument(
         "--out",
         default="soda-demo",
         metavar="DIR",
-        help="where to put what it makes (default soda-demo)",
+        help="folder for everything the demo makes (default soda-demo)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="another seed, another model and haze"
+        "--seed",
+        type=int,
+        default=0,
+        metavar="S",
+        help="another seed gives another model and other haze (default 0)",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+        "--json", action="store_true", help="print machine-readable JSON and nothing else"
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta.demo import BUDGET, CONTRAST, GRAIN, PAPER, VEIL, run_demo
+    """Run the demo and print its results."""
+    from soda_tta.demo import run_demo
 
     with Display(quiet=options.json) as display:
         if not options.json:
             display.console.print(
-                "training a small digit classifier, deploying it to ONNX Runtime ...", style="dim"
+                "Training a small digit classifier, then deploying it to ONNX Runtime ...",
+                style="dim",
             )
         demo = run_demo(Path(options.out), options.seed, display)
     if options.json:
         print(json.dumps(demo.summary()))
-        return 0
-    economy, paper = demo.results["soda-e"], demo.results["soda"]
-    print("A digit classifier, deployed as an ONNX file and seen only through its probabilities.")
+    else:
+        print_results(demo, options.out)
+    return 0
+
+
+def print_results(demo: Demo, folder: str) -> None:
+    """The accuracies as bars, then what each method did and where its files are."""
+    from soda_tta.demo import BUDGET, PAPER
+    from soda_tta.zoo.digits import CONTRAST, GRAIN, VEIL
+
+    economy = demo.results["soda-e"].run
+    images = len(economy.before)
+    print("A digit classifier, deployed as an ONNX file and queried only for probabilities.")
     print(
-        f"Haze ({VEIL} + {CONTRAST} x image + noise {GRAIN}) over {len(paper.run.before)} unlabelled test images.\n"
+        f"Haze ({VEIL} + {CONTRAST} x image + noise {GRAIN}) on {images} unlabelled test images.\n"
     )
     print(f"  clean images     {demo.clean:6.1%}  {bar(demo.clean)}")
     print(f"  hazy             {demo.before:6.1%}  {bar(demo.before)}")
     for name, result in demo.results.items():
         print(
             f"  adapted, {name:<6}  {result.accuracy:6.1%}  {bar(result.accuracy):<40}  "
-            f"{result.run.queries_per_image:3.0f} queries an image, {result.seconds:.1f} s"
+            f"{result.run.queries_per_image:3.0f} queries per image, {result.seconds:.1f} s"
         )
     changed = ", ".join(f"{name}={value:g}" for name, value in PAPER.items())
     rows = [
-        ("soda-e", f"at most {BUDGET} queries an image: {economy.run.adaptor.describe()}"),
-        ("verdict", economy.run.verdict.sentence if economy.run.verdict else economy.run.reason),
-        ("soda", f"the paper's numbers but {changed} (a smaller set needs a larger step)"),
+        ("soda-e", f"at most {BUDGET} queries per image: {economy.adaptor.describe()}"),
+        ("verdict", economy.verdict.sentence if economy.verdict else economy.reason),
+        ("soda", f"the paper's settings except {changed} (a smaller set needs a larger step)"),
         ("picture", f"{demo.picture}  (clean / hazy / adapted)"),
         ("report", str(demo.report)),
-        ("runs", f"{options.out}/run, {options.out}/run-paper"),
+        ("runs", f"{folder}/run, {folder}/run-paper"),
     ]
     print(f"\n{table(rows)}")
     print("\nNo label was used to adapt; labels only measured the accuracies.")
     print("Next, your own model:  soda-tta adapt --model M --images DIR --out RUN --dry-run")
-    return 0
 
 
 def bar(share: float) -> str:
+    """A bar of up to 40 characters."""
     return "█" * round(40 * share)

@@ -1,1 +1,7 @@
-"""Whether to deploy what was learned: the verdict, certificates from labels, accuracy without them."""
+"""Whether to deploy what was learned: the verdict, a certificate from labels, accuracy without."""
+
+from soda_tta.judging.certificate import Certificate, certify
+from soda_tta.judging.estimate import Estimate, estimate_accuracy
+from soda_tta.judging.verdict import Verdict, judge
+
+__all__ = ["Certificate", "Estimate", "Verdict", "certify", "estimate_accuracy", "judge"]

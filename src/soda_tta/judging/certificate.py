@@ -1,4 +1,7 @@
-"""What a handful of labelled images say about a gain: an interval, not a point. Labels never reach the search."""
+"""What a few labelled images say about a gain: an interval, not a point.
+
+Labels are used here to measure. They never reach the search.
+"""
 
 from __future__ import annotations
 
@@ -12,63 +15,115 @@ from soda_tta.types import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Accuracy before and after on the labelled images, and an interval for the gain on all; shares of 1."""
+    """Accuracy before and after on the labelled images, and an interval for the gain on all images.
+
+    Parameters
+    ----------
+    images : int
+        Number of labelled images.
+    before, after : float
+        Accuracy on them, as shares of 1.
+    low, high : float
+        Bounds of the interval for the gain, as shares of 1.
+    level : float
+        How often such an interval contains the true gain, as a share of 1.
+    """
 
     images: int
     before: float
     after: float
     low: float
     high: float
-    level: float  # how often such intervals hold the true gain
+    level: float
 
     @property
     def gain(self) -> float:
+        """Accuracy after minus accuracy before, as a share of 1."""
         return self.after - self.before
 
     @property
     def sentence(self) -> str:
-        sure = (
-            "a sure gain"
-            if self.low > 0
-            else "a sure loss"
-            if self.high < 0
-            else "which may be chance"
-        )
+        """The certificate in one sentence."""
+        conclusion = "which may be chance"
+        if self.low > 0:
+            conclusion = "a significant gain"
+        elif self.high < 0:
+            conclusion = "a significant loss"
+        interval = f"{100 * self.low:+.0f} to {100 * self.high:+.0f}"
         return (
-            f"On {self.images} labelled images accuracy went from {self.before:.0%} to {self.after:.0%}: "
-            f"{100 * self.gain:+.0f} points "
-            f"({self.level:.0%} interval {100 * self.low:+.0f} to {100 * self.high:+.0f}), {sure}."
+            f"On {self.images} labelled images, accuracy went from {self.before:.0%} to "
+            f"{self.after:.0%}: {100 * self.gain:+.0f} points "
+            f"({self.level:.0%} interval {interval}), {conclusion}."
         )
 
     def facts(self) -> dict[str, Any]:
+        """All fields and the gain, as plain JSON."""
         return {**asdict(self), "gain": self.gain}
 
 
 def certify(before: Array, after: Array, labels: Array, level: float = 0.95) -> Certificate:
-    """Compare two sets of answers (rows of probabilities) to the same labelled images.
+    """Compare two sets of probabilities for the same labelled images.
 
-    >>> answers, labels = np.eye(2)[[0] * 20], np.array([0] * 10 + [1] * 10)
-    >>> certify(answers, np.eye(2)[labels], labels).sentence
-    'On 20 labelled images accuracy went from 50% to 100%: +50 points (95% interval +21 to +70), a sure gain.'
+    Parameters
+    ----------
+    before, after : arrays of shape (n, classes)
+        Probabilities without and with adaptation.
+    labels : integer array of shape (n,)
+        The true classes.
+    level : float in (0, 1), default 0.95
+        How often the interval shall contain the true gain.
+
+    Examples
+    --------
+    >>> labels = np.array([0] * 10 + [1] * 10)
+    >>> always_first = np.eye(2)[[0] * 20]
+    >>> print(certify(always_first, np.eye(2)[labels], labels).sentence)
+    On 20 labelled images, accuracy went from 50% to 100%: +50 points (95% interval +21 to +70), \
+a significant gain.
     """
-    was, now = before.argmax(axis=1) == labels, after.argmax(axis=1) == labels
-    low, high = paired_interval(was, now, level)
-    right = float(was.mean()), float(now.mean())
+    correct_before = before.argmax(axis=1) == labels
+    correct_after = after.argmax(axis=1) == labels
+    low, high = paired_interval(correct_before, correct_after, level)
     return Certificate(
-        images=len(labels), before=right[0], after=right[1], low=low, high=high, level=level
+        images=len(labels),
+        before=float(correct_before.mean()),
+        after=float(correct_after.mean()),
+        low=low,
+        high=high,
+        level=level,
     )
 
 
-def paired_interval(was: Array, now: Array, level: float = 0.95) -> tuple[float, float]:
-    """For the gain on all images, from which of some were answered rightly before and after.
+def paired_interval(
+    correct_before: Array, correct_after: Array, level: float = 0.95
+) -> tuple[float, float]:
+    """The interval for the gain on all images, from some images with known labels.
 
-    Bonett and Price's for paired proportions: it keeps its level with twenty images, where the textbook formula does
-    not.
+    This is the interval of Bonett and Price for paired proportions. It keeps its level with twenty
+    images, where the textbook formula does not.
+
+    Parameters
+    ----------
+    correct_before, correct_after : boolean arrays of shape (n,)
+        Which predictions are correct without and with adaptation.
+    level : float in (0, 1), default 0.95
+        How often the interval shall contain the true gain.
+
+    Returns
+    -------
+    (low, high) : shares of 1
+
+    Examples
+    --------
+    >>> low, high = paired_interval(np.array([True, False] * 20), np.array([True] * 40))
+    >>> round(low, 2), round(high, 2)
+    (0.31, 0.64)
     """
-    from scipy import stats  # slow to load, and a saved verdict does not need it
+    from scipy import stats  # slow to import, and a stored certificate does not need it
 
-    count = len(was)
-    gained, lost = ((now & ~was).sum() + 1) / (count + 2), ((was & ~now).sum() + 1) / (count + 2)
+    count = len(correct_before)
+    gained = ((correct_after & ~correct_before).sum() + 1) / (count + 2)
+    lost = ((correct_before & ~correct_after).sum() + 1) / (count + 2)
     middle = gained - lost
     reach = stats.norm.ppf((1 + level) / 2) * np.sqrt((gained + lost - middle**2) / (count + 2))
     return float(max(-1.0, middle - reach)), float(min(1.0, middle + reach))

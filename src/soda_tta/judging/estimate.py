@@ -1,9 +1,10 @@
-"""How many answers are right, guessed from the answers alone.
+"""How many predictions are correct, estimated from the probabilities alone.
 
-Mean confidence is of little use here: a model is over-confident exactly where images are shifted, and it then gives
-most of them a few favourite classes. So every image is first assigned a class such that all classes are equally
-frequent and the whole is as likely as can be. Where that agrees with the model's answer, the answer counts with its
-(tempered) confidence; where it does not, the answer counts nothing.
+Mean confidence is of little use here. A model is over-confident exactly where images are shifted,
+and it then assigns most of them to a few favourite classes. So every image is first assigned a
+class such that all classes are equally frequent and the whole is as likely as possible. Where that
+agrees with the model's prediction, the prediction counts with its (tempered) confidence. Where it
+does not, the prediction counts nothing.
 """
 
 from __future__ import annotations
@@ -14,55 +15,83 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
 TEMPERATURE = 1.25  # chosen, as all of this, on six corruptions (benchmarks/accuracy_estimates.py)
-MOST_ROWS = 1000  # more are sampled: the assignment takes time with the cube of their number
-LEAST_LIKELY = 1e-7  # a zero of a model that rounds is not impossible
-FEW_A_CLASS = (
-    5  # with fewer images a class, equally frequent classes are a poor description of any sample
-)
-EXACT, MOSTLY = (
-    1e-6,
-    0.8,
-)  # this near to one, for so large a share of the images, answers are classes
+MOST_ROWS = 1000  # more are sampled: the time of the assignment grows with the cube of their number
+LEAST_LIKELY = 1e-7  # a zero of a model that rounds its responses is not impossible
+# With fewer images per class, equally frequent classes are a poor description of any sample.
+FEW_PER_CLASS = 5
+EXACT = 1e-6  # a probability this close to 1 is a class without a probability ...
+MOSTLY = 0.8  # ... and the model returns only classes if it does so for this share of the images
+NORMAL_95 = 1.645  # nine tenths of a normal distribution lie within this many deviations
 ONLY_CLASSES = (
-    "At most about {:.0%} of the answers are right if the classes are equally frequent among these images, estimated "
-    "without labels by how often each is given: nearly all answers are exactly one, and tell no more.{}"
+    "At most about {:.0%} of the predictions are correct if the classes are equally frequent among "
+    "these images, estimated without labels from how often each class is predicted: nearly all "
+    "probabilities are exactly 1, and say no more than that.{}"
 )
-ROUGH = " There are few images for so many classes: take it as rough."
+ROUGH = " There are few images for so many classes: this is a rough estimate."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What the benchmark says of a way to estimate, on the corruptions it was not chosen on."""
+class Estimator:
+    """A way to estimate accuracy, with its errors on the benchmark's held-out corruptions.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    error : float
+        Mean absolute error, as a share of 1.
+    margin : float
+        Nine of ten errors are smaller, as a share of 1.
+    """
 
     method: str
-    error: float  # mean absolute
-    margin: float  # nine of ten errors are smaller
+    error: float
+    margin: float
 
 
-# results/accuracy_estimates.json; a test compares
-ONE_LOOK = Measured(method="balanced agreement", error=0.025, margin=0.051)
-SCALED = Measured(
+# The errors are those in results/accuracy_estimates.json; a test compares them.
+ONE_VIEW = Estimator(method="balanced agreement", error=0.025, margin=0.051)
+SCALED = Estimator(
     method="balanced agreement, scaled to the clean accuracy", error=0.035, margin=0.067
 )
-TWO_LOOKS = Measured(method="balanced agreement of two looks", error=0.023, margin=0.042)
+TWO_VIEWS = Estimator(method="balanced agreement of two views", error=0.023, margin=0.042)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A label-free estimate of accuracy, with an interval that held nine times of ten on the benchmark; shares of 1."""
+    """An estimate of accuracy without labels. All numbers are shares of 1.
+
+    Parameters
+    ----------
+    accuracy : float
+        The estimate.
+    low, high : float
+        An interval that contained the truth nine times out of ten on the benchmark.
+    method : str
+        Name of the estimator.
+    sentence : str
+        What was estimated, how far to trust it and when it fails.
+    error : float
+        Mean absolute error of the method on the benchmark.
+    bound : bool, default False
+        The model returns classes without probabilities. `accuracy` is then an upper bound, valid if
+        the classes are equally frequent.
+    """
 
     accuracy: float
     low: float
     high: float
     method: str
-    sentence: str  # what it is, how far to trust it and when it fails
-    error: float  # mean absolute error of the method on the benchmark
-    bound: bool = False  # the answers are classes without probabilities: accuracy is at most that, if classes are even
+    sentence: str
+    error: float
+    bound: bool = False
 
     def facts(self) -> dict[str, Any]:
+        """All fields, as plain JSON."""
         return asdict(self)
 
 
@@ -75,40 +104,63 @@ def estimate_accuracy(
     clean_accuracy: float | None = None,
     seed: int = 0,
 ) -> Estimate:
-    """The share of right answers, from the answers alone.
+    """Estimate the share of correct predictions from the probabilities alone.
 
-    `flipped`: the answers to the same images mirrored left to right, where that changes no class; a second query an
-    image makes the estimate better. `shares`: how frequent each class is, if they are not equally frequent.
-    `clean` and `clean_accuracy`: the answers to images that are not shifted, and how many of such the model is known
-    to get right; the estimate is then scaled to be true there, which a model that is too modest needs.
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+        Responses of the model, one row per image.
+    flipped : array of shape (n, classes), optional
+        Responses to the same images mirrored left to right, where that changes no class. This
+        second query per image makes the estimate better.
+    shares : array of shape (classes,), optional
+        How frequent each class is. By default all classes are equally frequent.
+    clean : array of shape (m, classes), optional
+        Responses to images that are not shifted.
+    clean_accuracy : float in (0, 1], optional
+        The known accuracy on such images. With `clean` it scales the estimate to be correct there,
+        which an under-confident model needs.
+    seed : int, default 0
+        Chooses the rows if there are more than 1,000.
 
-    >>> answers = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])     # all class 0: half must be wrong
-    >>> round(estimate_accuracy(answers).accuracy, 2)
+    Examples
+    --------
+    All four predictions are class 0, so half of them must be wrong:
+
+    >>> probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])
+    >>> round(estimate_accuracy(probabilities).accuracy, 2)
     0.43
     """
     rows = check_rows(probabilities)
     if flipped is not None and np.shape(flipped) != rows.shape:
         raise ValueError(
-            f"flipped has shape {np.shape(flipped)}, the answers {rows.shape}; they must match."
+            f"flipped has shape {np.shape(flipped)}, probabilities {rows.shape}; they must match."
         )
-    chosen = np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS]
-    rows = rows[np.sort(chosen)]
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS])
+    rows = rows[chosen]
     assigned = balanced_classes(rows, shares)
-    if flipped is None:
-        accuracy, measured = balanced_agreement(rows, assigned), ONE_LOOK
-    else:
-        second = check_rows(flipped)[np.sort(chosen)]
-        accuracy, measured = float(second[np.arange(len(second)), assigned].mean()), TWO_LOOKS
+    estimator = ONE_VIEW
+    accuracy = balanced_agreement(rows, assigned)
     only_classes = classes_alone(rows)
     if clean is not None and clean_accuracy is not None and not only_classes:
-        usual = estimate_accuracy(clean, shares=shares, seed=seed).accuracy
-        accuracy, measured = (
-            scale(balanced_agreement(rows, assigned), usual, clean_accuracy),
-            SCALED,
-        )
-    margin = half_width(accuracy, len(rows), measured)
-    low, high = max(0.0, accuracy - margin), min(1.0, accuracy + margin)
-    few = len(rows) < FEW_A_CLASS * rows.shape[1]
+        on_clean = estimate_accuracy(clean, shares=shares, seed=seed).accuracy
+        estimator = SCALED
+        accuracy = scale(accuracy, on_clean, clean_accuracy)
+    elif flipped is not None:
+        second = check_rows(flipped)[chosen]
+        estimator = TWO_VIEWS
+        accuracy = float(second[np.arange(len(second)), assigned].mean())
+    return _with_interval(accuracy, rows, estimator, only_classes)
+
+
+def _with_interval(
+    accuracy: float, rows: Array, estimator: Estimator, only_classes: bool
+) -> Estimate:
+    """An accuracy with its interval and its sentence."""
+    margin = half_width(accuracy, len(rows), estimator)
+    low = max(0.0, accuracy - margin)
+    high = min(1.0, accuracy + margin)
+    few = len(rows) < FEW_PER_CLASS * rows.shape[1]
     if only_classes:
         return Estimate(
             accuracy=accuracy,
@@ -123,57 +175,89 @@ def estimate_accuracy(
         accuracy=accuracy,
         low=low,
         high=high,
-        method=measured.method,
-        sentence=sentence(accuracy, low, high, measured, few),
-        error=measured.error,
+        method=estimator.method,
+        sentence=sentence(accuracy, low, high, estimator, few),
+        error=estimator.error,
     )
 
 
 def classes_alone(rows: Array) -> bool:
-    """Whether nearly all answers are exactly one: how many are right cannot be told from such."""
+    """Whether nearly all rows have a probability of exactly 1: they do not tell how many are right.
+
+    >>> classes_alone(np.eye(3)), classes_alone(np.full((3, 2), 0.5))
+    (True, False)
+    """
     return float(np.mean(rows.max(axis=1) >= 1 - EXACT)) > MOSTLY
 
 
-def half_width(accuracy: float, images: int, measured: Measured) -> float:
-    """Of the interval: the method's own error and that of a sample, as if independent; nine of ten of either."""
-    return math.hypot(measured.margin, 1.645 * math.sqrt(accuracy * (1 - accuracy) / images))
+def half_width(accuracy: float, images: int, estimator: Estimator) -> float:
+    """Half of the interval: the estimator's own error and the sampling error, as if independent.
+
+    Either part covers nine of ten cases.
+    """
+    sampling = NORMAL_95 * math.sqrt(accuracy * (1 - accuracy) / images)
+    return math.hypot(estimator.margin, sampling)
 
 
-def sentence(accuracy: float, low: float, high: float, measured: Measured, few: bool) -> str:
+def sentence(accuracy: float, low: float, high: float, estimator: Estimator, few: bool) -> str:
+    """The estimate for a person: what it is, how far to trust it and when it fails."""
     rough = ROUGH if few else ""
     return (
-        f"About {accuracy:.0%} of the answers are right ({low:.0%} to {high:.0%}), estimated without labels by "
-        f"{measured.method}, which was {100 * measured.error:.1f} points off on average on CIFAR-C. It takes the "
-        f"classes to be equally frequent and fails where they are not, or where images show none of the classes.{rough}"
+        f"About {accuracy:.0%} of the predictions are correct ({low:.0%} to {high:.0%}), estimated "
+        f"without labels by {estimator.method}, which was off by {100 * estimator.error:.1f} "
+        "points on average on CIFAR-C. It assumes that the classes are equally frequent. It fails "
+        f"where they are not, or where images show none of the classes.{rough}"
     )
 
 
-def scale(accuracy: float, usual: float, clean_accuracy: float) -> float:
-    """An estimate in proportion to what the same estimator says of images whose accuracy is known."""
+def scale(accuracy: float, on_clean: float, clean_accuracy: float) -> float:
+    """Scale an estimate so that `on_clean`, its value for clean images, becomes their accuracy."""
     if not 0 < clean_accuracy <= 1:
         raise ValueError(
-            f"a clean accuracy of {clean_accuracy:g} is no share; give more than 0 and at most 1."
+            f"clean_accuracy={clean_accuracy:g} is not a share; give more than 0 and at most 1."
         )
-    return min(1.0, accuracy * clean_accuracy / max(usual, 1e-9))
+    return min(1.0, accuracy * clean_accuracy / max(on_clean, 1e-9))
 
 
 def balanced_agreement(rows: Array, assigned: Array, temperature: float = TEMPERATURE) -> float:
-    """The mean tempered confidence, counting only answers that are the assigned class."""
-    tempered = temper(rows, temperature)[np.arange(len(rows)), assigned]
-    return float((tempered * (rows.argmax(axis=1) == assigned)).mean())
+    """The mean tempered confidence, counting only predictions that are the assigned class.
+
+    Parameters
+    ----------
+    rows : array of shape (n, classes)
+        Probabilities.
+    assigned : integer array of shape (n,)
+        The class assigned to each row by `balanced_classes`.
+    temperature : float, default 1.25
+        Of the confidence; above 1 lowers it.
+    """
+    confidence = tempered(rows, 1 / temperature)[np.arange(len(rows)), assigned]
+    return float((confidence * (rows.argmax(axis=1) == assigned)).mean())
 
 
 def balanced_classes(rows: Array, shares: Array | None = None) -> Array:
-    """A class for every row, such that no class is more frequent than its share and the likelihood is greatest.
+    """The most likely class for every row such that no class exceeds its share.
 
+    Parameters
+    ----------
+    rows : array of shape (n, classes)
+        Probabilities.
+    shares : array of shape (classes,), optional
+        How frequent each class is; by default all are equally frequent.
+
+    Examples
+    --------
     >>> balanced_classes(np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.9, 0.1]])).tolist()
     [0, 1, 1, 0]
     """
     from scipy.optimize import linear_sum_assignment
 
     count, classes = rows.shape
-    even = np.full(classes, 1 / classes) if shares is None else check_shares(shares, classes)
-    places = np.repeat(np.arange(classes), np.ceil(count * even - 1e-9).astype(int))
+    if shares is None:
+        frequencies: Array = np.full(classes, 1 / classes)
+    else:
+        frequencies = check_shares(shares, classes)
+    places = np.repeat(np.arange(classes), np.ceil(count * frequencies - 1e-9).astype(int))
     likelihood = np.log(rows + LEAST_LIKELY)
     images, taken = linear_sum_assignment(likelihood[:, places], maximize=True)
     assigned = np.empty(count, np.int64)
@@ -181,32 +265,30 @@ def balanced_classes(rows: Array, shares: Array | None = None) -> Array:
     return assigned
 
 
-def temper(rows: Array, temperature: float) -> Array:
-    """What a softmax of that temperature would have answered."""
-    powered: Array = np.power(rows, 1 / temperature)
-    powered /= powered.sum(axis=1, keepdims=True)
-    return powered
-
-
 def check_rows(probabilities: Array) -> Array:
+    """The probabilities as float64 rows that sum to 1, or a ValueError that names the remedy."""
     rows: Array = np.array(probabilities, np.float64)
     if rows.ndim != 2 or not len(rows) or rows.shape[1] < 2:
         raise ValueError(
-            f"probabilities of shape {rows.shape}; give one row an image, one column a class."
+            f"probabilities have shape {rows.shape}; give one row per image and one column per "
+            "class, with at least 2 classes."
         )
     if not (np.isfinite(rows).all() and rows.min() >= 0 and rows.sum(axis=1).min() > 0):
         raise ValueError(
-            "probabilities are finite and not negative, and no row is all zero; check the model's answers."
+            "probabilities must be finite and not negative, and no row may be all zero; check the "
+            "responses of the model."
         )
     rows /= rows.sum(axis=1, keepdims=True)
     return rows
 
 
 def check_shares(shares: Array, classes: int) -> Array:
+    """The shares as float64 that sum to 1, or a ValueError that names the remedy."""
     exact: Array = np.array(shares, np.float64)
     if exact.shape != (classes,) or not exact.min() >= 0 or not 0 < exact.sum() < math.inf:
         raise ValueError(
-            f"shares of shape {exact.shape}; give one number of 0 or more for each of {classes} classes."
+            f"shares have shape {exact.shape}; give one number of 0 or more for each of {classes} "
+            "classes."
         )
     exact /= exact.sum()
     return exact

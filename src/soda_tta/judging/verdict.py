@@ -1,4 +1,4 @@
-"""Whether to deploy what was learnt, decided on images the search never saw."""
+"""Whether to deploy what was learned, decided on images that the search did not use."""
 
 from __future__ import annotations
 
@@ -8,126 +8,205 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.objectives.equations import (
+from soda_tta.objectives.agreement import (
     agreement_of_each,
-    entropy,
     matching_information_of_each,
     shared_information_of_each,
 )
+from soda_tta.objectives.equations import entropy
+from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
-Looks = tuple[Array, Array]  # answers to the images, and to the same images moved
-LEAST_LIKELY = 1e-12  # a zero of a model that rounds is not impossible
-LEAST_GAIN = (
-    1e-3  # nats: the same answers, tempered to and fro, differ by rounding and all in one direction
-)
-SHIFT = 16  # a second look is the image moved by its side over this many pixels
+Views = tuple[Array, Array]  # probabilities for the images, and for the same images shifted
+LEAST_LIKELY = 1e-12  # a zero of a model that rounds its responses is not impossible
+# Nats. The same probabilities, tempered back and forth, differ by rounding, all in one direction.
+LEAST_GAIN = 1e-3
+SHIFT = 16  # the second view is shifted by the side of the image divided by this
+BISECTIONS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """`adopt`, or leave the images as they are; without a real gain it is adopted at most at the rate `level`."""
+    """Whether to adopt the adaptor or to keep the original images.
+
+    Parameters
+    ----------
+    adopt : bool
+        True: deploy the adaptor. False: keep the original images.
+    sentence : str
+        The verdict for a person: "Adopt: ..." or "Keep: ...".
+    before, after : float
+        Information shared by two views of the judged images, in nats, without and with adaptation.
+    p_value : float
+        How likely such a gain is by chance.
+    level : float
+        Without a real gain, the adaptor is adopted at most at this rate.
+    images : int
+        Number of images judged.
+    """
 
     adopt: bool
-    sentence: str  # the same for a person
-    before: float  # information shared by two looks, in nats, on the images judged
+    sentence: str
+    before: float
     after: float
     p_value: float
     level: float
-    images: int  # judged on
+    images: int
 
     def facts(self) -> dict[str, Any]:
+        """All fields, as plain JSON."""
         return asdict(self)
 
 
 def moved(images: Array) -> Array:
-    """The second look: every image moved down and left by a little; a class survives that, whatever it shows.
+    """The second view: every image shifted down and to the left by a few pixels.
 
-    A mirror image would be as good a witness for photographs, and none for digits, letters and road signs.
+    A shift keeps the class of any image. A mirror image would serve as well for photographs, but
+    not for digits, letters and road signs.
+
+    Parameters
+    ----------
+    images : array of shape (n, 3, height, width)
+
+    Returns
+    -------
+    array of the same shape; pixels that enter at the border repeat the border
+
+    Examples
+    --------
+    >>> image = np.arange(16.0).reshape(1, 1, 4, 4)
+    >>> moved(image)[0, 0].tolist()[1]
+    [1.0, 2.0, 3.0, 3.0]
     """
     height, width = images.shape[-2:]
-    down, left = max(1, height // SHIFT), max(1, width // SHIFT)
+    down = max(1, height // SHIFT)
+    left = max(1, width // SHIFT)
     wide = np.pad(images, ((0, 0), (0, 0), (down, 0), (0, left)), mode="edge")
     return np.ascontiguousarray(wide[:, :, :height, left : left + width])
 
 
-def judge(before: Looks, after: Looks, level: float) -> Verdict:
-    """One-sided paired tests on two looks (answers to the images, and to them moved) without and with adapting.
+def judge(before: Views, after: Views, level: float) -> Verdict:
+    """Test whether two views of an image share more information with adaptation than without.
 
-    A gain must be seen as it is *and* at equal confidence, so that being surer of the same answers does not pass. It is
-    looked for by two measures of what two looks share; either may show it, so their p-values are doubled. The second
-    sees more where images are few for the classes, and counts only if two looks agree more than before.
+    The tests are one-sided and paired. A gain must show as it is *and* at equal confidence, so that
+    more confidence in the same predictions does not pass. Two measures of shared information are
+    tested; either may show the gain, so the smaller p-value is doubled. The second measure detects
+    more where there are few images per class. It counts only if the two views agree more than
+    before.
+
+    Parameters
+    ----------
+    before : two arrays of shape (n, classes)
+        Probabilities for the original images, and for these images shifted (see `moved`).
+    after : two arrays of shape (n, classes)
+        The same for the adapted images.
+    level : float in (0, 1)
+        Adopt if the p-value is at most this.
+
+    Examples
+    --------
+    >>> probabilities = np.array([[0.9, 0.1], [0.1, 0.9]] * 20)
+    >>> same = (probabilities, probabilities)
+    >>> judge(same, same, level=0.01).adopt
+    False
     """
     equal = at_confidence_of(after, before)
     gains = [gain(shared_information_of_each, before, after, equal)]
-    closer = agreement_of_each(*equal) - agreement_of_each(*before)
-    if closer.mean() >= standard_error(closer):
+    agreement_gains = agreement_of_each(*equal) - agreement_of_each(*before)
+    if agreement_gains.mean() >= standard_error(agreement_gains):
         gains.append(gain(matching_information_of_each, before, after, equal))
-    p_value, old, new = min(gains)
-    p_value = min(1.0, 2 * p_value)
+    smaller, old, new = min(gains)
+    p_value = min(1.0, 2 * smaller)
     adopt = p_value <= level
-    seen = f"on {len(before[0])} images that the search never saw, two looks at an image"
-    change = f"from {old:.2f} to {new:.2f} nats, p = {p_value:.2g}"
-    sentence = (
-        f"Adopt: {seen} share more information ({change})."
-        if adopt
-        else f"Keep the images as they are: {seen} do not surely share more information ({change}; "
-        f"{level:g} was asked for)."
-    )
+    images = len(before[0])
     return Verdict(
         adopt=adopt,
-        sentence=sentence,
+        sentence=_sentence(adopt, images, old, new, p_value, level),
         before=old,
         after=new,
         p_value=p_value,
         level=level,
-        images=len(before[0]),
+        images=images,
+    )
+
+
+def _sentence(
+    adopt: bool, images: int, old: float, new: float, p_value: float, level: float
+) -> str:
+    """The verdict for a person."""
+    basis = f"on {images} images that the search did not use, two views of an image"
+    change = f"from {old:.2f} to {new:.2f} nats, p = {p_value:.2g}"
+    if adopt:
+        return f"Adopt: {basis} share more information ({change})."
+    return (
+        f"Keep: {basis} do not share significantly more information "
+        f"({change}; p <= {level:g} is required)."
     )
 
 
 def gain(
-    measure: Callable[[Array, Array], Array], before: Looks, after: Looks, equal: Looks
+    measure: Callable[[Array, Array], Array], before: Views, after: Views, equal: Views
 ) -> tuple[float, ...]:
-    """How likely the gain is by chance, as it is and at equal confidence; the measure before and after."""
-    old, new = measure(*before), measure(*after)
-    return (
-        max(chance(new - old), chance(measure(*equal) - old)),
-        float(old.mean()),
-        float(new.mean()),
-    )
+    """The p-value of a gain by `measure`, and the mean of the measure before and after.
+
+    Parameters
+    ----------
+    measure : function
+        From two views to one value per image, in nats.
+    before, after, equal : pairs of arrays of shape (n, classes)
+        Views without adaptation, with it, and with it at the confidence of `before`.
+
+    Returns
+    -------
+    (p_value, before, after) : the larger of the p-values as it is and at equal confidence
+    """
+    old = measure(*before)
+    new = measure(*after)
+    p_value = max(one_sided_p_value(new - old), one_sided_p_value(measure(*equal) - old))
+    return p_value, float(old.mean()), float(new.mean())
 
 
-def chance(gains: Array) -> float:
-    """How likely gains as large as these are if there is none to speak of."""
-    from scipy import stats  # slow to load, and a saved verdict does not need it
+def one_sided_p_value(gains: Array) -> float:
+    """How likely gains as large as these are if the true mean gain is at most `LEAST_GAIN`."""
+    from scipy import stats  # slow to import, and a stored verdict does not need it
 
     error = standard_error(gains)
-    return (
-        float(stats.t.sf((gains.mean() - LEAST_GAIN) / error, len(gains) - 1)) if error > 0 else 1.0
-    )
+    if not error > 0:  # all gains are equal, or there is only one
+        return 1.0
+    return float(stats.t.sf((gains.mean() - LEAST_GAIN) / error, len(gains) - 1))
 
 
 def standard_error(values: Array) -> float:
+    """The standard error of the mean."""
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def at_confidence_of(looks: Looks, others: Looks) -> Looks:
-    """The answers, tempered until their mean entropy is that of the others."""
+def at_confidence_of(views: Views, others: Views) -> Views:
+    """The probabilities, tempered until their mean entropy equals that of the others.
+
+    Parameters
+    ----------
+    views, others : pairs of arrays of shape (n, classes)
+
+    Examples
+    --------
+    >>> views = (np.array([[0.9, 0.1]]), np.array([[0.8, 0.2]]))
+    >>> others = (np.array([[0.6, 0.4]]), np.array([[0.6, 0.4]]))
+    >>> first, second = at_confidence_of(views, others)
+    >>> (entropy(first) + entropy(second)).round(3) == (2 * entropy(others[0])).round(3)
+    array([ True])
+    """
     goal = np.mean([entropy(rows).mean() for rows in others])
-    low, high = -3.0, 3.0  # logarithms of the exponent
-    for _ in range(30):
+    first, second = (np.asarray(rows, np.float64) + LEAST_LIKELY for rows in views)
+    low = -3.0  # logarithms of the exponent
+    high = 3.0
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if np.mean([entropy(tempered(rows, np.exp(middle))).mean() for rows in looks]) > goal:
+        exponent = np.exp(middle)
+        entropies = [entropy(tempered(rows, exponent)).mean() for rows in (first, second)]
+        if np.mean(entropies) > goal:
             low = middle
         else:
             high = middle
-    first, second = (tempered(rows, np.exp((low + high) / 2)) for rows in looks)
-    return first, second
-
-
-def tempered(rows: Array, exponent: float) -> Array:
-    """Probabilities raised to a power: surer above 1, less sure below; the order of the classes stays."""
-    powers = exponent * np.log(np.asarray(rows, np.float64) + LEAST_LIKELY)
-    powers = np.exp(powers - powers.max(axis=1, keepdims=True))
-    result: Array = powers / powers.sum(axis=1, keepdims=True)
-    return result
+    exponent = np.exp((low + high) / 2)
+    return tempered(first, exponent), tempered(second, exponent)

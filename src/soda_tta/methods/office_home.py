@@ -26,6 +26,7 @@ from soda_tta.objectives import (
     Reliable,
     mutual_information,
     mutual_information_slope,
+    tempered,
 )
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import SGD, Backprop, MultiPoint, Search
@@ -208,8 +209,7 @@ class OfficeHome(Method):
         rows = beliefs[indices]
         count = len(indices)
         reliable = self.reliable()(beliefs).reliable[indices]
-        sharp = rows.astype(np.float64) ** (1 / self.temperature)
-        sharp /= sharp.sum(axis=1, keepdims=True)
+        sharp = tempered(rows.astype(np.float64), 1 / self.temperature)
         random = generator(work.seed, RandomStream.MIXING, *place)
         drawn = random.beta(self.mixing, self.mixing, count)
         larger = np.maximum(drawn, 1 - drawn)  # an image stays more itself than its partner

@@ -1,4 +1,4 @@
-"""What a set of probabilities is worth without labels: the paper's equations, tagged with their numbers."""
+"""The paper's equations, tagged with their numbers: what probabilities are worth without labels."""
 
 from __future__ import annotations
 
@@ -8,25 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from soda_tta.errors import MethodError
+from soda_tta.settings import setting
 from soda_tta.types import Array
 
-LOG_EPSILON = 1e-5  # the released code's log(p + 1e-5)
-SHARED_EPSILON = 1e-6  # pairs of classes never seen together count nothing
-MATCH_EPSILON = 0.01  # looks that have nothing in common are no infinite loss
-CHANCE_PAIRS = (
-    1,
-    2,
-    3,
-    5,
-    7,
-    11,
-    13,
-    17,
-)  # an image and the one so many places on, once they are mixed
+LOG_EPSILON = 1e-5  # as in the released code: log(p + 1e-5)
+BETA_MEANING = "weight of the norm of the perturbation (what is added to the image)"
 
 
 class Loss(NamedTuple):
-    """What a search minimises, and its parts for the people who watch it."""
+    """The value that a search minimises, and its two parts for monitoring."""
 
     value: float
     mutual_information: float
@@ -34,15 +24,39 @@ class Loss(NamedTuple):
 
 
 def entropy(probabilities: Array) -> Array:
-    """The entropy of each row, in nats."""
+    """The entropy along the last axis, in nats.
+
+    Parameters
+    ----------
+    probabilities : array of shape (..., classes)
+
+    Returns
+    -------
+    array of shape (...)
+
+    Examples
+    --------
+    >>> entropy(np.array([[0.5, 0.5], [1.0, 0.0]])).round(3).tolist()
+    [0.693, -0.0]
+    """
     exact = np.asarray(probabilities, np.float64)
     result: Array = -(exact * np.log(exact + LOG_EPSILON)).sum(axis=-1)
     return result
 
 
 def mutual_information(probabilities: Array) -> float:
-    """Eq. 8: entropy of the mean answer minus mean entropy of the answers; to be maximised (Eq. 13 turns its sign).
+    """Eq. 8: the entropy of the mean row minus the mean entropy of the rows, in nats.
 
+    It is high if the model is confident about each image and spreads over the classes. It is to be
+    maximised; Eq. 13 reverses its sign.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+        No rows at all give 0.
+
+    Examples
+    --------
     >>> bool(np.isclose(mutual_information(np.eye(4)), np.log(4), atol=1e-3))
     True
     """
@@ -53,7 +67,19 @@ def mutual_information(probabilities: Array) -> float:
 
 
 def cross_entropy(probabilities: Array, labels: Array) -> float:
-    """The mean of -log p of the given class."""
+    """The mean of -log p over the labels, in nats.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+        No rows at all give 0.
+    labels : integer array of shape (n,)
+
+    Examples
+    --------
+    >>> round(cross_entropy(np.array([[0.5, 0.5]]), np.array([0])), 3)
+    0.693
+    """
     if not len(probabilities):
         return 0.0
     chosen = np.asarray(probabilities, np.float64)[np.arange(len(labels)), labels]
@@ -61,110 +87,84 @@ def cross_entropy(probabilities: Array, labels: Array) -> float:
 
 
 def information_of_each(probabilities: Array) -> Array:
-    """What each answer adds to the mutual information of its batch: their mean is `mutual_information`.
+    """The contribution of each row to the mutual information of its batch.
 
-    The deviation of these numbers, over the root of their count, is the standard error of their mean.
+    The mean of these values is `mutual_information`. Their standard deviation, divided by the root
+    of their number, is the standard error of that mean.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+
+    Returns
+    -------
+    array of shape (n,), in nats
+
+    Examples
+    --------
+    >>> information_of_each(np.eye(2)).round(3).tolist()
+    [0.693, 0.693]
     """
     exact = np.asarray(probabilities, np.float64)
     surprise: Array = -(exact * np.log(exact.mean(axis=0) + LOG_EPSILON)).sum(axis=1)
     return surprise - entropy(exact)
 
 
-def shared_information_of_each(first: Array, second: Array) -> Array:
-    """What each pair of answers adds to the information that the two sets of answers share.
-
-    Two looks at one image (here: moved by a few pixels) agree more than two looks at different ones only if the model
-    recognises something. Evenly spread guesses do not raise this, and it does not assume classes of equal size, so it
-    can judge what was searched by mutual information. With few images for the classes any two sets seem to share
-    something: what pairs of different images share is subtracted.
-
-    >>> sure = np.eye(4)[[0, 1, 2, 3] * 50]
-    >>> bool(np.isclose(shared_information_of_each(sure, np.eye(4)[[0] * 200]).mean(), 0, atol=1e-3))
-    True
-    """
-    by_chance = [
-        _paired_information(first, second[others]) for others in pairs_of_different(len(first))
-    ]
-    shared: Array = _paired_information(first, second) - np.mean(by_chance, axis=0)
-    return shared
-
-
-def pairs_of_different(count: int) -> list[Array]:
-    """For each image another one, a few times over; drawn, because neighbours in a folder are often of one class."""
-    mixed, found = np.random.default_rng(count).permutation(count), []
-    for shift in CHANCE_PAIRS:
-        others = np.empty(count, int)
-        others[mixed] = np.roll(mixed, shift)
-        found.append(others)
-    return found
-
-
-def matching_information_of_each(first: Array, second: Array) -> Array:
-    """How much better than others' looks the second look at an image matches the first, and the other way round.
-
-    Also information that two looks share (a lower bound of it, at most the logarithm of the number of images). No table
-    of classes by classes is estimated, so it sees gains where images are few for the classes. But answers that fall
-    apart into more classes raise it, which on unbalanced images is harm: look at `agreement_of_each` beside it.
-
-    >>> sure = np.eye(4)[[0, 1, 2, 3] * 50]
-    >>> matching_information_of_each(sure, sure).mean().round(2), float(np.log(4).round(2))
-    (np.float64(1.36), 1.39)
-    """
-    one, two = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    own = (one * two).sum(axis=1)
-    others = (
-        one @ two.mean(axis=0),
-        two @ one.mean(axis=0),
-    )  # the mean likeness to all looks of the other kind
-    likeness = [np.log(each + MATCH_EPSILON) for each in (own, *others)]
-    matching: Array = likeness[0] - (likeness[1] + likeness[2]) / 2
-    return matching
-
-
-def agreement_of_each(first: Array, second: Array) -> Array:
-    """How likely two looks at an image are to get the same answer, each drawn from its probabilities."""
-    agreed: Array = (np.asarray(first, np.float64) * np.asarray(second, np.float64)).sum(axis=1)
-    return agreed
-
-
-def _paired_information(first: Array, second: Array) -> Array:
-    one, two = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    joint = one.T @ two / len(one)
-    expected = np.outer(one.mean(axis=0), two.mean(axis=0))
-    ratio = np.log((joint + SHARED_EPSILON) / (expected + SHARED_EPSILON))
-    paired: Array = ((one @ ratio) * two).sum(axis=1)
-    return paired
-
-
 def mutual_information_slope(probabilities: Array) -> Array:
-    """The derivative of `mutual_information` by each probability.
+    """The derivative of `mutual_information` with respect to each probability.
 
-    It is also the mutual information seen from one image: linear around the mean answer of its batch.
+    It is also the mutual information as seen from one image: linear around the mean of its batch.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+
+    Returns
+    -------
+    array of shape (n, classes)
     """
     exact = np.asarray(probabilities, np.float64)
     return (_entropy_slope(exact.mean(axis=0)) - _entropy_slope(exact)) / len(exact)
 
 
 def _entropy_slope(probabilities: Array) -> Array:
-    slope: Array = -np.log(probabilities + LOG_EPSILON) - probabilities / (
-        probabilities + LOG_EPSILON
-    )
+    """The derivative of `entropy` with respect to each probability."""
+    shifted = probabilities + LOG_EPSILON
+    slope: Array = -np.log(shifted) - probabilities / shifted
     return slope
 
 
 def cross_entropy_slope(probabilities: Array, labels: Array) -> Array:
-    """The derivative of `cross_entropy` by each probability."""
-    rows, slope = np.arange(len(labels)), np.zeros(probabilities.shape)
-    slope[rows, labels] = (
-        -1 / (np.asarray(probabilities, np.float64)[rows, labels] + LOG_EPSILON) / len(labels)
-    )
+    """The derivative of `cross_entropy` with respect to each probability.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, classes)
+    labels : integer array of shape (n,)
+
+    Returns
+    -------
+    array of shape (n, classes)
+    """
+    rows = np.arange(len(labels))
+    chosen = np.asarray(probabilities, np.float64)[rows, labels]
+    slope = np.zeros(probabilities.shape)
+    slope[rows, labels] = -1 / (chosen + LOG_EPSILON) / len(labels)
     return slope
 
 
 def perturbation_norm(perturbations: Array) -> float:
-    """Eq. 16 as the released code means it: the matrix 1-norm (largest column sum) of each channel, averaged.
+    """Eq. 16 as the released code implements it: the mean matrix 1-norm of the channels.
 
-    >>> perturbation_norm(np.array([[[[1.0, -2.0], [0.5, 1.0]]]]))   # columns sum to 1.5 and 3
+    The matrix 1-norm is the largest column sum of absolute values.
+
+    Parameters
+    ----------
+    perturbations : array of shape (n, channels, height, width)
+
+    Examples
+    --------
+    >>> perturbation_norm(np.array([[[[1.0, -2.0], [0.5, 1.0]]]]))  # columns sum to 1.5 and 3
     3.0
     """
     return float(np.abs(perturbations).sum(axis=-2).max(axis=-1).mean())
@@ -172,18 +172,36 @@ def perturbation_norm(perturbations: Array) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Soda:
-    """Eq. 13: minus mutual information of the unreliable images plus alpha times cross-entropy of the reliable.
+    """Eq. 13: alpha * cross-entropy (reliable images) - mutual information (unreliable images).
 
-    Either part may be empty; it then counts nothing. With `beta` the perturbation's norm is added (Eq. 17).
+    Either set may be empty; its part is then 0. With `beta`, the norm of the perturbation is added
+    by the caller, who knows the images (Eq. 17).
+
+    Parameters
+    ----------
+    alpha : float, default 1e-4
+        Weight of the cross-entropy.
+    beta : float, default 0
+        Weight of the perturbation's norm.
+
+    Examples
+    --------
+    >>> probabilities = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> none = np.array([False, False])
+    >>> loss = Soda()(probabilities, labels=np.array([0, 1]), reliable=none)
+    >>> loss.value == -mutual_information(probabilities)
+    True
     """
 
-    alpha: float = 1e-4
-    beta: float = 0.0
+    alpha: float = setting(
+        1e-4, "weight of the cross-entropy of trusted images (mutual information has weight 1)"
+    )
+    beta: float = setting(0.0, BETA_MEANING)
 
     def __post_init__(self) -> None:
         if min(self.alpha, self.beta) < 0:
             raise MethodError(
-                f"alpha {self.alpha} and beta {self.beta} are weights and must not be negative."
+                f"alpha={self.alpha} and beta={self.beta} are weights; give 0 or more for each."
             )
 
     def __call__(self, probabilities: Array, labels: Array, reliable: Array) -> Loss:
@@ -192,7 +210,7 @@ class Soda:
         return Loss(-information + self.alpha * agreement, information, agreement)
 
     def slope(self, probabilities: Array, labels: Array, reliable: Array) -> Array:
-        """The derivative of the loss by each probability."""
+        """The derivative of the loss with respect to each probability."""
         slope = np.zeros(probabilities.shape)
         if not reliable.all():
             slope[~reliable] = -mutual_information_slope(probabilities[~reliable])
@@ -205,20 +223,34 @@ class Soda:
 
 @dataclass(frozen=True, kw_only=True)
 class PseudoLabels:
-    """Plain cross-entropy on every initial pseudo-label, trusted or not (DA-PL, DA-Direct)."""
+    """Plain cross-entropy on every initial pseudo-label, reliable or not (DA-PL, DA-Direct).
 
-    beta: float = 0.0
+    Parameters
+    ----------
+    beta : float, default 0
+        Weight of the perturbation's norm.
+
+    Examples
+    --------
+    >>> probabilities = np.array([[0.9, 0.1], [0.2, 0.8]])
+    >>> labels = np.array([0, 1])
+    >>> loss = PseudoLabels()(probabilities, labels, reliable=np.array([False, False]))
+    >>> loss.value == cross_entropy(probabilities, labels)
+    True
+    """
+
+    beta: float = setting(0.0, BETA_MEANING)
 
     def __post_init__(self) -> None:
         if self.beta < 0:
-            raise MethodError(f"beta {self.beta} is a weight and must not be negative.")
+            raise MethodError(f"beta={self.beta} is a weight; give 0 or more.")
 
     def __call__(self, probabilities: Array, labels: Array, reliable: Array) -> Loss:
         agreement = cross_entropy(probabilities, labels)
         return Loss(agreement, mutual_information(probabilities), agreement)
 
     def slope(self, probabilities: Array, labels: Array, reliable: Array) -> Array:
-        """The derivative of the loss by each probability."""
+        """The derivative of the loss with respect to each probability."""
         return cross_entropy_slope(probabilities, labels)
 
 

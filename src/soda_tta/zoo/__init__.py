@@ -1,4 +1,4 @@
-"""Deployed models for benchmarks and tests: real trained networks, as a white box (module) or a black one (ONNX)."""
+"""Real trained networks for benchmarks and tests, as white boxes (module) or black boxes (ONNX)."""
 
 from __future__ import annotations
 
@@ -33,39 +33,48 @@ IMAGENET = Input(
 
 @dataclass(frozen=True)
 class Entry:
-    """A network with its trained weights, the file they come from, and the images it was trained for."""
+    """A network of the zoo.
+
+    Parameters
+    ----------
+    load : callable
+        Builds the network with its trained weights; it returns logits of normalised images.
+    weights : callable
+        The path of the file that the weights come from.
+    input : Input
+        Size and normalisation of the images it was trained on.
+    """
 
     load: Callable[[], nn.Module]
     weights: Callable[[], Path]
     input: Input
 
 
-def of_the_data_home(build: Callable[[], nn.Module], name: str, input: Input) -> Entry:
-    """A network of our own code, its weights in the data home."""
+def from_data_home(build: Callable[[], nn.Module], name: str, input: Input) -> Entry:
+    """A network defined in this package with weights from the data home."""
     weights = f"models/{name}.safetensors"
 
     def load() -> nn.Module:
         from safetensors.torch import load_file
 
         network = build()
-        network.load_state_dict(
-            {key: value.float() for key, value in load_file(data_file(weights)).items()}
-        )
+        tensors = load_file(data_file(weights))
+        network.load_state_dict({key: value.float() for key, value in tensors.items()})
         return network
 
     return Entry(load, lambda: data_file(weights), input)
 
 
 ENTRIES = {
-    "cifar10_resnet20": of_the_data_home(lambda: cifar_resnet(3, 10), "cifar10_resnet20", CIFAR10),
-    "cifar10_resnet32": of_the_data_home(lambda: cifar_resnet(5, 10), "cifar10_resnet32", CIFAR10),
-    "cifar100_resnet20": of_the_data_home(
+    "cifar10_resnet20": from_data_home(lambda: cifar_resnet(3, 10), "cifar10_resnet20", CIFAR10),
+    "cifar10_resnet32": from_data_home(lambda: cifar_resnet(5, 10), "cifar10_resnet32", CIFAR10),
+    "cifar100_resnet20": from_data_home(
         lambda: cifar_resnet(3, 100), "cifar100_resnet20", CIFAR100
     ),
-    "cifar100_resnet32": of_the_data_home(
+    "cifar100_resnet32": from_data_home(
         lambda: cifar_resnet(5, 100), "cifar100_resnet32", CIFAR100
     ),
-    "imagenet_resnet50": of_the_data_home(imagenet_resnet50, "imagenet_resnet50.fp16", IMAGENET),
+    "imagenet_resnet50": from_data_home(imagenet_resnet50, "imagenet_resnet50.fp16", IMAGENET),
     "imagenet_efficientnet_lite0": Entry(
         efficientnet_lite0, weights_path, replace(LITE, size=(224, 224))
     ),
@@ -76,18 +85,39 @@ ENTRIES = {
 
 
 def find(name: str) -> Entry:
+    """The entry of a model, or a SodaError that lists the models.
+
+    >>> find("cifar10_resnet20").input.size
+    (32, 32)
+    """
     if name not in ENTRIES:
-        raise SodaError(f"there is no model {name!r}; choose one of {', '.join(ENTRIES)}.")
+        raise SodaError(f"the zoo has no model {name!r}; choose one of {', '.join(ENTRIES)}.")
     return ENTRIES[name]
 
 
 def module(name: str) -> nn.Module:
-    """The network with its trained weights, in evaluation mode; returns logits of normalised images."""
+    """The network with its trained weights, in evaluation mode.
+
+    It returns logits of normalised images.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENTRIES`.
+    """
     return find(name).load().eval()
 
 
 def onnx_path(name: str) -> Path:
-    """The network as an ONNX file that returns probabilities; made once and kept in the user's cache."""
+    """The network as an ONNX file that returns probabilities.
+
+    The file is made once and kept in the user's cache.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENTRIES`.
+    """
     entry = find(name)
     digest = hashlib.sha256(entry.weights().read_bytes()).hexdigest()[:12]
     path = cache_home() / f"{name}-{digest}.onnx"
@@ -112,7 +142,17 @@ def onnx_path(name: str) -> Path:
 
 
 def deployed(name: str, kind: str = "onnx", threads: int | None = None) -> Box:
-    """A model of the zoo as a box: kind "onnx" (probabilities only) or "module" (white box)."""
+    """A model of the zoo as a box.
+
+    Parameters
+    ----------
+    name : str
+        A key of `ENTRIES`.
+    kind : str, default "onnx"
+        "onnx" returns probabilities only; "module" is a white box.
+    threads : int, optional
+        Threads of ONNX Runtime; by default as many as there are cores.
+    """
     if kind == "module":
         return ModuleBox(module(name), input=find(name).input, logits=True)
     return OnnxBox(onnx_path(name), threads=threads)

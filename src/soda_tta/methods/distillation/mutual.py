@@ -1,4 +1,4 @@
-"""The two students of BETA and what they do to each other."""
+"""The two students of BETA and how they teach each other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from soda_tta.engine.work import Work
 from soda_tta.methods.distillation import student as net
 from soda_tta.methods.distillation.division import easy_posterior
 from soda_tta.methods.distillation.views import strong, weak
+from soda_tta.engine.work import Work
+from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
 if TYPE_CHECKING:
@@ -22,10 +23,25 @@ Line = tuple[float, float, float]  # loss, L_IM, cross-entropy
 
 
 class Pair:
-    """Two students with one backbone to begin with, their optimisers, and the box's labels, frozen for the run."""
+    """Two students that start from one backbone, their optimisers, and the box's labels.
+
+    The labels stay fixed for the run.
+
+    Parameters
+    ----------
+    how : Beta
+        The method's settings.
+    given : Work
+        Images and the box's initial probabilities.
+    chance : numpy Generator
+        Everything random is drawn from it.
+    """
 
     def __init__(self, how: Beta, given: Work, chance: np.random.Generator) -> None:
-        self.how, self.images, self.chance, self.rate = how, given.images, chance, 1.0
+        self.how = how
+        self.images = given.images
+        self.chance = chance
+        self.rate = 1.0  # factor of the learning rates
         self.labels = torch.from_numpy(given.before.argmax(axis=1))
         self.classes = given.before.shape[1]
         self.students = net.build_students(how, given.images, self.classes, 2)
@@ -38,19 +54,20 @@ class Pair:
             )
 
     def warm_up(self, member: int) -> list[Line]:
-        """A pass of plain cross-entropy to the box's labels."""
+        """One pass of plain cross-entropy with the box's labels."""
         student, optimiser = self._ready(member)
         lines = []
         for indices, images in net.weak_batches(self.images, self.how.batch, self.chance):
             logits = student(images)
             loss = functional.cross_entropy(logits, self.labels[indices])
             self._step(optimiser, loss)
-            value, information = float(loss.detach()), float(net.information_loss(logits.detach()))
+            value = float(loss.detach())
+            information = float(net.information_loss(logits.detach()))
             lines.append((value, information, value))
         return lines
 
     def distil(self, member: int, memory: Array) -> list[Line]:
-        """A pass of DINE's step."""
+        """One pass of DINE's step."""
         student, optimiser = self._ready(member)
         return [
             net.distil_step(
@@ -60,82 +77,97 @@ class Pair:
         ]
 
     def divide(self, member: int) -> Array:
-        """For each image, how likely the box's label is right, by this student's loss on it."""
+        """How likely the box's label of each image is right, judged by this student's loss."""
         scores = net.scores_of([self.students[member]], self.images)
-        return easy_posterior(
-            functional.cross_entropy(scores, self.labels, reduction="none").double().numpy()
-        )
+        losses = functional.cross_entropy(scores, self.labels, reduction="none")
+        return easy_posterior(losses.double().numpy())
 
     def mix_match(self, member: int, own: Array, peer: Array, epoch: int) -> None:
-        """A pass over the easy images, each batch with as many hard ones; left out if either set has no full batch."""
+        """One pass over the easy images, each batch with as many hard ones.
+
+        The pass is skipped if either set has no full batch.
+
+        Parameters
+        ----------
+        member : int
+            Which student learns, 0 or 1.
+        own, peer : arrays of shape (n,)
+            How likely each label is right, according to this student and to the other one.
+        epoch : int
+            From 1 on.
+        """
         batch = self.how.batch
-        easy, hard = (
-            np.flatnonzero(own >= self.how.threshold),
-            np.flatnonzero(own < self.how.threshold),
-        )
+        easy = np.flatnonzero(own >= self.how.threshold)
+        hard = np.flatnonzero(own < self.how.threshold)
         steps = len(easy) // batch
         if not steps or len(hard) < batch:
             self.left_out += 1
             return
         student, optimiser = self._ready(member)
         self.students[1 - member].eval()
-        easy_batches, hard_batches = self._batches(easy, steps), self._batches(hard, steps)
-        for number, (sure, unsure) in enumerate(zip(easy_batches, hard_batches, strict=True)):
-            parts = [torch.from_numpy(self.images[part]) for part in (sure, unsure)]
-            views = [view(part, self.chance) for part in parts for view in VIEWS]
-            trust = torch.from_numpy(peer[sure].astype(np.float32))
-            targets = self.targets(member, views, self.labels[sure], trust)
+        easy_batches = self._batches(easy, steps)
+        hard_batches = self._batches(hard, steps)
+        for number, (easy_now, hard_now) in enumerate(zip(easy_batches, hard_batches, strict=True)):
+            images = [torch.from_numpy(self.images[indices]) for indices in (easy_now, hard_now)]
+            views = [view(each, self.chance) for each in images for view in VIEWS]
+            trust = torch.from_numpy(peer[easy_now].astype(np.float32))
+            targets = self.targets(member, views, self.labels[easy_now], trust)
             ramp = ramp_up(epoch - 1 + number / steps - self.how.warmup, self.how.rampup)
             loss = self.match_loss(student, torch.cat(views), targets, ramp)
             if self.rivals:
-                loss = loss + self.how.adversarial * self.rivals[member](
-                    student, views[0], views[2]
-                )
+                rivalry = self.rivals[member](student, views[0], views[2])
+                loss = loss + self.how.adversarial * rivalry
             self._step(optimiser, loss)
 
     def targets(self, member: int, views: list[Tensor], labels: Tensor, trust: Tensor) -> Tensor:
-        """Easy: the label as far as the peer trusts it, else the own answer. Hard: both networks' answers."""
+        """Sharpened targets for all views.
+
+        Easy images: the label, weighted by the peer's trust in it, and the student's own response.
+        Hard images: the mean response of both networks.
+        """
         student, other = self.students[member], self.students[1 - member]
-        with (
-            torch.no_grad()
-        ):  # in training mode, as published: these views enter the running statistics
+        # in training mode, as published: these views enter the running statistics
+        with torch.no_grad():
             easy = mean_answer([student], views[:2])
             hard = mean_answer([student, other], views[2:])
         certain = functional.one_hot(labels, self.classes).float()
         easy = trust[:, None] * certain + (1 - trust[:, None]) * easy
-        easy, hard = sharpen(easy, self.how.temperature), sharpen(hard, self.how.temperature)
+        easy = sharpen(easy, self.how.temperature)
+        hard = sharpen(hard, self.how.temperature)
         return torch.cat([easy, easy, hard, hard])
 
     def match_loss(
         self, student: net.Student, stack: Tensor, targets: Tensor, ramp: float
     ) -> Tensor:
-        """Cross-entropy on the mixed easy rows, a uniform prior and, with lam_u, the squared error on the hard rows.
+        """Cross-entropy on mixed easy rows, a uniform prior and, with lam_u, an error on hard rows.
 
-        Partners come from all rows; without lam_u only the easy ones are asked, so hard images act as partners alone.
+        Partners come from all rows. Without lam_u only easy rows pass through the student, so hard
+        images serve as partners alone.
         """
         share = float(self.chance.beta(self.how.alpha, self.how.alpha))
         partners = torch.from_numpy(self.chance.permutation(len(stack)))
-        mixed, wanted = net.mix_up(stack, targets, max(share, 1 - share), partners)
-        sure = len(stack) // 2
-        logits = student(mixed if self.how.lam_u else mixed[:sure])
-        loss = functional.cross_entropy(logits[:sure], wanted[:sure])
+        mixed, mixed_targets = net.mix_up(stack, targets, max(share, 1 - share), partners)
+        easy = len(stack) // 2
+        logits = student(mixed if self.how.lam_u else mixed[:easy])
+        loss = functional.cross_entropy(logits[:easy], mixed_targets[:easy])
         loss = loss + self.how.lam_p * prior_penalty(logits)
         if self.how.lam_u:
-            error = functional.mse_loss(logits[sure:].softmax(dim=1), wanted[sure:])
+            error = functional.mse_loss(logits[easy:].softmax(dim=1), mixed_targets[easy:])
             loss = loss + self.how.lam_u * ramp * error
         return loss
 
     def _batches(self, indices: Array, steps: int) -> list[Array]:
-        """So many full batches in random order, beginning again when the images run out."""
-        batch, found = self.how.batch, list[Array]()
-        while len(found) < steps:
+        """`steps` full batches in random order; all images again when they run out."""
+        batch = self.how.batch
+        batches: list[Array] = []
+        while len(batches) < steps:
             order = self.chance.permutation(indices)
-            found += [
-                order[start : start + batch] for start in range(0, len(order) - batch + 1, batch)
-            ]
-        return found[:steps]
+            starts = range(0, len(order) - batch + 1, batch)
+            batches += [order[start : start + batch] for start in starts]
+        return batches[:steps]
 
     def _ready(self, member: int) -> tuple[net.Student, torch.optim.SGD]:
+        """A student in training mode and its optimiser at the current rate."""
         net.set_rates(self.optimisers[member], self.rate)
         self.students[member].train()
         return self.students[member], self.optimisers[member]
@@ -150,31 +182,40 @@ VIEWS = (weak, strong)
 
 
 def mean_answer(students: list[net.Student], views: list[Tensor]) -> Tensor:
-    return torch.stack(
-        [student(view).softmax(dim=1) for student in students for view in views]
-    ).mean(dim=0)
+    """The mean of the students' probabilities over the views."""
+    rows = [student(view).softmax(dim=1) for student in students for view in views]
+    return torch.stack(rows).mean(dim=0)
 
 
 def sharpen(rows: Tensor, temperature: float) -> Tensor:
-    powered = rows ** (1 / temperature)
-    return powered / powered.sum(dim=1, keepdim=True)
+    """MixMatch's sharpening: a temperature below 1 makes probabilities more confident."""
+    sharp: Tensor = tempered(rows, 1 / temperature)
+    return sharp
 
 
 def prior_penalty(logits: Tensor) -> Tensor:
-    """KL(uniform || mean answer): no class may vanish."""
+    """KL(uniform || mean probabilities): no class may vanish."""
     mean = logits.softmax(dim=1).mean(dim=0)
     return -torch.log(mean * len(mean) + 1e-8).mean()
 
 
 def ramp_up(epochs: float, rampup: int) -> float:
-    return float(np.clip(epochs / rampup, 0, 1)) if rampup else 1.0
+    """A weight that rises from 0 to 1 within `rampup` epochs.
+
+    >>> ramp_up(4, rampup=16), ramp_up(20, rampup=16), ramp_up(0, rampup=0)
+    (0.25, 1.0, 1.0)
+    """
+    if not rampup:
+        return 1.0
+    return float(np.clip(epochs / rampup, 0, 1))
 
 
 class Rival(nn.Module):
-    """Tells easy from hard images by their features, and turns its gradient round for whoever made the features.
+    """Distinguishes easy from hard images by their features; reverses its gradient for the student.
 
-    The published one compares a batch with itself, is never trained and forgets itself every epoch, hence does
-    nothing; this is what it was meant to be. Its influence grows with its steps: to half after about 1,100.
+    The published one compares a batch with itself, is never trained and is reset every epoch, so it
+    has no effect. This is what it was meant to be. Its influence grows with its steps: it reaches
+    half after about 1,100.
     """
 
     def __init__(self, size: int, width: int = 256) -> None:
@@ -190,13 +231,12 @@ class Rival(nn.Module):
         features = Reversed.apply(student.features(torch.cat([easy, hard])), strength)  # type: ignore[no-untyped-call]
         scores = self.layers(features)[:, 0]
         is_easy = torch.cat([torch.ones(len(easy)), torch.zeros(len(hard))])
-        return functional.binary_cross_entropy_with_logits(
-            scores, is_easy
-        )  # equal halves: the mean of both parts
+        # the halves are equal, so this is the mean of both parts
+        return functional.binary_cross_entropy_with_logits(scores, is_easy)
 
 
 class Reversed(torch.autograd.Function):
-    """Passes values on, and gradients back with the sign turned."""
+    """Passes values on and gradients back with reversed sign."""
 
     @staticmethod
     def forward(context: Any, values: Tensor, strength: float) -> Tensor:

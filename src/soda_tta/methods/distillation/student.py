@@ -1,4 +1,4 @@
-"""The local target network of DINE and BETA, and the steps that train it; the deployed model is not involved."""
+"""The local target network of DINE and BETA and its training, without the deployed model."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ BLOCKS = {"resnet20-random": 3, "resnet32-random": 5}
 
 
 class Tap(nn.Module):
-    """Stands where the last linear layer was and keeps what came in, whatever the module does with the rest."""
+    """Replaces the last linear layer and keeps its input: the features of the module."""
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        self.linear, self.seen = linear.requires_grad_(False), torch.empty(0)
+        self.linear = linear.requires_grad_(False)
+        self.seen = torch.empty(0)  # the input of the last pass
 
     def forward(self, x: Tensor) -> Tensor:
         self.seen = x
@@ -42,7 +43,11 @@ class Tap(nn.Module):
 
 
 class Student(nn.Module):
-    """Resize and normalise -> backbone -> Linear d x 256, batch norm -> weight-normalised Linear 256 x K: logits."""
+    """Resize, normalise, backbone, bottleneck and classifier: from images in [0, 1] to logits.
+
+    All of `module` except its last Linear layer becomes the backbone. The bottleneck is Linear
+    d x 256 with batch norm; the classifier is a weight-normalised Linear 256 x K.
+    """
 
     def __init__(self, module: nn.Module, classes: int, input: Input) -> None:
         super().__init__()
@@ -55,18 +60,22 @@ class Student(nn.Module):
             }
         )
         nn.init.zeros_(self.head["classifier"].bias)  # type: ignore[arg-type]
-        self.size, self.input = size, input
+        self.size = size
+        self.input = input
 
     def features(self, images: Tensor) -> Tensor:
+        """The input of the module's last linear layer: one vector per image."""
         if self.input.size not in (None, tuple(images.shape[2:])):
             images = functional.interpolate(
                 images, self.input.size, mode="bilinear", antialias=True
             )
         self.backbone(prepared_tensor(self.input, images))
-        seen, self.tap.seen = self.tap.seen, torch.empty(0)  # keep no graph alive
-        return seen
+        features = self.tap.seen
+        self.tap.seen = torch.empty(0)  # keeps no graph alive
+        return features
 
     def classify(self, features: Tensor) -> Tensor:
+        """Logits from features."""
         scores: Tensor = self.head["classifier"](self.head["bottleneck"](features))
         return scores
 
@@ -74,7 +83,7 @@ class Student(nn.Module):
         return self.classify(self.features(images))
 
     def groups(self, backbone_lr: float, head_lr: float) -> list[dict[str, Any]]:
-        """The two groups of parameters an optimiser sees, each with its own rate."""
+        """The two groups of parameters for an optimiser, each with its own learning rate."""
         trained = [weight for weight in self.backbone.parameters() if weight.requires_grad]
         return [
             {"params": trained, "lr": backbone_lr, "lr0": backbone_lr},
@@ -83,13 +92,14 @@ class Student(nn.Module):
 
 
 def tapped(module: nn.Module) -> tuple[nn.Module, Tap]:
-    """The module with a tap on its last linear layer, in order of definition."""
+    """The module with a tap on its last linear layer (in order of definition), and the tap."""
     linear = [
         (name, layer) for name, layer in module.named_modules() if isinstance(layer, nn.Linear)
     ]
     if not linear:
         raise MethodError(
-            "the target module has no Linear layer, so its features cannot be found; end it with one."
+            "the target module has no Linear layer, so its features cannot be located; "
+            "end it with one."
         )
     name, layer = linear[-1]
     tap = Tap(layer)
@@ -101,17 +111,22 @@ def tapped(module: nn.Module) -> tuple[nn.Module, Tap]:
 
 
 def build_students(how: Distillation, images: Images, classes: int, count: int) -> list[Student]:
-    """Students on the same backbone; only their heads differ. The module given is copied, never trained itself."""
+    """`count` students with the same backbone and different heads.
+
+    The user's module is copied and never trained itself.
+    """
     module = target_module(how, classes).float().cpu().requires_grad_(True)
-    seen = input_of(how, images)
-    students = [Student(copy.deepcopy(module), classes, seen) for _ in range(count)]
+    expected = input_of(how, images)
+    students = [Student(copy.deepcopy(module), classes, expected) for _ in range(count)]
     check(students[0], torch.from_numpy(images[np.arange(1)]))
     return students
 
 
 def input_of(how: Distillation, images: Images) -> Input:
-    """How the target sees the images. One that was trained keeps its own statistics: those of the images would be a
-    first adaptation of it."""
+    """Size and normalisation of the target's input.
+
+    A trained target keeps its own statistics: those of the images would already adapt it.
+    """
     size = (how.size, how.size) if how.size else None
     if how.module is not None:
         return Input(size=size)
@@ -122,28 +137,30 @@ def input_of(how: Distillation, images: Images) -> Input:
 
 
 def target_module(how: Distillation, classes: int) -> nn.Module:
+    """The network to start from: the user's module, one of the zoo, or one with random weights."""
     if how.module is None and how.target not in BLOCKS:
         return find(how.target).load()
     if how.module is None:
-        # channels last runs a fifth faster on a CPU; a module given may depend on its own layout
+        # channels last is a fifth faster on a CPU; the user's module may depend on its own layout
         built: nn.Module = cifar_resnet(BLOCKS[how.target], classes)
         return built.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
     try:
         module = how.module if isinstance(how.module, nn.Module) else how.module(classes)
     except Exception as error:
         raise MethodError(
-            f"module is called with the number of classes, {classes}, to make a torch module, and raised "
-            f"{type(error).__name__}: {error}"
+            f"module was called with the number of classes, {classes}, to make a torch module, "
+            f"and raised {type(error).__name__}: {error}"
         ) from error
     if not isinstance(module, nn.Module):
         raise MethodError(
-            f"module made {type(module).__name__}; give a torch module, or a function of the classes."
+            f"module returned {type(module).__name__}; give a torch module, or a function from "
+            "the number of classes to one."
         )
     return copy.deepcopy(module)
 
 
 def check(student: Student, image: Tensor) -> None:
-    """Fail now, with a sentence, rather than inside the first batch."""
+    """Fail now with a clear message, rather than inside the first batch."""
     with torch.no_grad():
         try:
             shape = tuple(student.eval().features(image).shape)
@@ -151,7 +168,8 @@ def check(student: Student, image: Tensor) -> None:
             raise MethodError(f"the target module does not take these images: {error}") from error
     if shape != (1, student.size):
         raise MethodError(
-            f"the target module's last Linear layer saw {shape} for one image; it must see one vector."
+            f"the target module's last Linear layer got shape {shape} for one image; it must see "
+            f"one vector of {student.size} values."
         )
 
 
@@ -159,19 +177,20 @@ def channel_statistics(
     images: Images, batch: int = 512
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of each channel over all images."""
-    total, square = np.zeros(3), np.zeros(3)
+    total = np.zeros(3)
+    square = np.zeros(3)
     for start in range(0, len(images), batch):
         pixels = images[slice(start, start + batch)].astype(np.float64)
         total += pixels.mean(axis=(2, 3)).sum(axis=0)
         square += (pixels**2).mean(axis=(2, 3)).sum(axis=0)
     mean = total / len(images)
-    std = np.sqrt(
-        np.maximum(square / len(images) - mean**2, 1e-8)
-    )  # all images black is no reason to divide by 0
+    # the lower bound avoids a division by zero if all images are black
+    std = np.sqrt(np.maximum(square / len(images) - mean**2, 1e-8))
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
 def optimiser_of(how: Distillation, student: Student) -> torch.optim.SGD:
+    """SGD with the method's momentum and weight decay."""
     groups = student.groups(how.backbone_rate, how.head_lr)
     nesterov = how.momentum > 0
     return torch.optim.SGD(
@@ -180,16 +199,18 @@ def optimiser_of(how: Distillation, student: Student) -> torch.optim.SGD:
 
 
 def set_rates(optimiser: torch.optim.Optimizer, factor: float) -> None:
+    """Set every group's learning rate to `factor` times its initial one."""
     for group in optimiser.param_groups:
         group["lr"] = group["lr0"] * factor
 
 
 def entropy(rows: Tensor) -> Tensor:
+    """The entropy along the last axis, in nats, with the released code's log(p + 1e-5)."""
     return -(rows * torch.log(rows + 1e-5)).sum(dim=-1)
 
 
 def information_loss(logits: Tensor) -> Tensor:
-    """L_IM = mean_i H(s_i) - H(mean_i s_i), minimised: sure of each image, diverse over the batch."""
+    """L_IM = mean_i H(s_i) - H(mean_i s_i); low if confident per image, diverse over the batch."""
     rows = logits.softmax(dim=1)
     return entropy(rows).mean() - entropy(rows.mean(dim=0))
 
@@ -200,10 +221,10 @@ def divergence(target: Tensor, logits: Tensor) -> Tensor:
 
 
 def mix_up(images: Tensor, rows: Tensor, share: float, partners: Tensor) -> tuple[Tensor, Tensor]:
-    """Each image blended with its partner, and its target likewise."""
-    return share * images + (1 - share) * images[partners], share * rows + (1 - share) * rows[
-        partners
-    ]
+    """Blend each image with its partner, and its target in the same way."""
+    mixed_images = share * images + (1 - share) * images[partners]
+    mixed_rows = share * rows + (1 - share) * rows[partners]
+    return mixed_images, mixed_rows
 
 
 def distil_step(
@@ -214,10 +235,11 @@ def distil_step(
     memory: Tensor,
     chance: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """KL to the memory + L_IM + MixUp consistency with the student's own answers; returns loss, L_IM, cross-entropy.
+    """One step on KL to the memory + L_IM + MixUp consistency with the student's own responses.
 
-    As in the published code, the mixed images enter the running statistics of the batch norms (its attempt to keep
-    them out has no effect).
+    `memory` holds the targets of these images. Returns loss, L_IM and cross-entropy. As in the
+    published code, the mixed images enter the running statistics of the batch norms (its attempt to
+    keep them out has no effect).
     """
     optimiser.zero_grad()
     logits = student(images)
@@ -239,13 +261,14 @@ def distil_step(
 
 
 def batches_of(count: int, batch: int, chance: np.random.Generator) -> list[Array]:
-    """A pass in random order; a last batch of one image is left out: batch norm in training mode needs two."""
+    """One pass in random order, without a last batch of one image: batch norm needs two."""
     order = chance.permutation(count)
-    cut = [order[start : start + batch] for start in range(0, count, batch)]
-    return [indices for indices in cut if len(indices) > 1]
+    batches = [order[start : start + batch] for start in range(0, count, batch)]
+    return [indices for indices in batches if len(indices) > 1]
 
 
 def batch_count(count: int, batch: int) -> int:
+    """The number of batches of `batches_of`."""
     full, rest = divmod(count, batch)
     return full + (rest > 1)
 
@@ -253,13 +276,13 @@ def batch_count(count: int, batch: int) -> int:
 def weak_batches(
     images: Images, batch: int, chance: np.random.Generator
 ) -> Iterator[tuple[Array, Tensor]]:
-    """A pass over weak views, each batch with its indices."""
+    """One pass over weak views: each batch with its indices."""
     for indices in batches_of(len(images), batch, chance):
         yield indices, weak(torch.from_numpy(images[indices]), chance)
 
 
 def scores_of(students: list[Student], images: Images, batch: int = 256) -> Tensor:
-    """The mean of the students' logits on the images as they are, in evaluation mode."""
+    """The mean of the students' logits on the original images, in evaluation mode."""
     pieces = []
     for student in students:
         student.eval()
@@ -271,5 +294,6 @@ def scores_of(students: list[Student], images: Images, batch: int = 256) -> Tens
 
 
 def answers_of(scores: Tensor) -> Array:
+    """Probabilities from logits, as float32."""
     rows: Array = scores.double().softmax(dim=1).numpy()
     return rows.astype(np.float32)
