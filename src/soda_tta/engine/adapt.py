@@ -58,7 +58,7 @@ def adapt(
     recipe = find_method(method).but(**settings)
     plan = plan_run(recipe, len(source), budget)
     check_call(recipe, source, deployed, seed)
-    notices: list[str] = []
+    notices: list[Notice] = []
     tell = _teller(listener, notices, clock)
     card = protocol_card(recipe, plan, source, deployed, budget, seed)
     if command is not None:
@@ -185,7 +185,8 @@ def adapt(
             card=card,
             names=[source.name(index) for index in range(len(source))],
             seconds=clock.seconds,
-            notices=notices,
+            notices=[notice.text for notice in notices],
+            unreached=sum(notice.unreached for notice in notices),
             verdict=verdict,
         )
         if folder:
@@ -282,11 +283,11 @@ def protocol_card(
     }
 
 
-def _teller(listener: Listener | None, notices: list[str], clock: Stopwatch) -> Listener:
+def _teller(listener: Listener | None, notices: list[Notice], clock: Stopwatch) -> Listener:
     def tell(event: Event) -> None:
         clock.tick()
         if isinstance(event, Notice):
-            notices.append(event.text)
+            notices.append(event)
             if listener is None:
                 warnings.warn(event.text, stacklevel=3)
         if listener is not None:

@@ -64,6 +64,7 @@ class Notice:
     """Something the user should know."""
 
     text: str
+    unreached: int = 0  # images the budget did not reach, if that is what the notice is about
 
 
 Event = Planned | Answered | Step | Epoch | Notice

@@ -52,7 +52,8 @@ def answer_all(
             if not left:
                 rows = otherwise if known is None else np.where(wanted[:, None], otherwise, known)
                 pieces.append(rows[start:])
-                tell(Notice(f"{int(wanted[start:].sum()):,} images {UNREACHED}"))
+                unreached = int(wanted[start:].sum())
+                tell(Notice(f"{unreached:,} images {UNREACHED}", unreached))
                 break
             place, asked = (
                 slice(start, int(asked[left])),

@@ -42,6 +42,7 @@ class Run:
     seconds: float
     notices: list[str] = field(default_factory=list)
     verdict: Verdict | None = None  # None: the method gives none
+    unreached: int = 0  # images that keep their unadapted answer: the budget ran out before them
 
     @property
     def probabilities(self) -> Array:
@@ -81,6 +82,7 @@ class Run:
             "seconds": round(self.seconds, 3),
             "notices": self.notices,
             "verdict": None if self.verdict is None else self.verdict.facts(),
+            "unreached_images": self.unreached,
         }
 
     def save(self, folder: str | Path) -> Path:
@@ -145,6 +147,7 @@ class Run:
             seconds=facts["seconds"],
             notices=facts["notices"],
             verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
+            unreached=facts.get("unreached_images", 0),
         )
 
 
