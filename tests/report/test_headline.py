@@ -59,12 +59,12 @@ def test_images_the_budget_did_not_reach_are_reported_at_the_top(
 ) -> None:
     run = make_run(rows(*[0] * 20), rows(*[after] * 20), None, verdict)
     report = write_report(replace(run, unreached=7), tmp_path / "page.html")
-    sentences = [text for text in report.facts["headline"] if "7 images keep their" in text]
+    sentences = [text for text in report.facts["headline"] if "unadapted prediction: 7." in text]
     assert len(sentences) == 1 and "soda-tta apply" in sentences[0]
     assert report.facts["unreached_images"] == 7
     complete = write_report(run, tmp_path / "page.html").facts
     assert complete["unreached_images"] == 0
-    assert not any("keep their" in text for text in complete["headline"])
+    assert not any("unadapted" in text for text in complete["headline"])
 
 
 def test_unreached_images_survive_saving_and_loading(tmp_path) -> None:
@@ -73,7 +73,7 @@ def test_unreached_images_survive_saving_and_loading(tmp_path) -> None:
     run.save(tmp_path)
     report = write_report(tmp_path, tmp_path / "page.html")
     assert report.facts["unreached_images"] == 1
-    assert any("1 images keep their" in text for text in report.facts["headline"])
+    assert any("unadapted prediction: 1." in text for text in report.facts["headline"])
 
 
 def test_a_class_that_lost_is_named_although_the_mean_rose(tmp_path) -> None:
@@ -82,4 +82,4 @@ def test_a_class_that_lost_is_named_although_the_mean_rose(tmp_path) -> None:
     report = write_report(run, tmp_path / "page.html", labels=truth, classes=["cat", "dog", "frog"])
     sentences = report.facts["headline"]
     assert sentences[0] == "Use it: it helps."
-    assert "Some classes lost accuracy (in points): frog -100.0." in sentences
+    assert "Some classes lost accuracy: frog (-100.0 points)." in sentences

@@ -119,7 +119,13 @@ def with_flags(examination: Examination) -> Examination:
         replace(finding, sentence=as_flags(finding.sentence), remedy=as_flags(finding.remedy))
         for finding in examination.findings
     ]
-    return replace(examination, sentence=as_flags(examination.sentence), findings=findings)
+    failure = examination.failure
+    return replace(
+        examination,
+        sentence=as_flags(examination.sentence),
+        findings=findings,
+        failure=None if failure is None else as_flags(failure),
+    )
 
 
 def as_flags(text: str) -> str:

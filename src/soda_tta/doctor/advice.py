@@ -148,7 +148,7 @@ def advise(
         return "go", "Adapting is likely to help: even a simple restoration does."
     if failure is not None or estimate is None:
         return "unknown", "The examination is incomplete."
-    restorations = "simple restorations could not be tried on so few or so small images"
+    restorations = "simple restorations could not be tried"
     if "trial" in by_name:
         restorations = "no simple restoration helps with certainty"
     at_most = "at most " if estimate.bound else ""

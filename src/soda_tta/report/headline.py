@@ -68,8 +68,8 @@ def _unreached_sentence(images: int) -> list[str]:
     if not images:
         return []
     return [
-        f"The budget ran out before the last pass was complete: {images:,} images keep their "
-        "unadapted prediction. 'soda-tta apply' evaluates them with this adaptor."
+        "The budget ran out before the last pass was complete. Images that keep their unadapted "
+        f"prediction: {images:,}. 'soda-tta apply' evaluates them with this adaptor."
     ]
 
 
@@ -108,9 +108,9 @@ def _class_loss_sentence(labelled: LabelledResults, names: list[str]) -> list[st
     ]
     if not lost:
         return []
-    named = ", ".join(f"{names[change.index]} {points(change.gain)}" for change in lost[:3])
+    named = ", ".join(f"{names[each.index]} ({points(each.gain)} points)" for each in lost[:3])
     more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    return [f"Some classes lost accuracy (in points): {named}{more}."]
+    return [f"Some classes lost accuracy: {named}{more}."]
 
 
 def points(share: float) -> str:
