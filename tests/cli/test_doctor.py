@@ -15,7 +15,7 @@ SODA = [sys.executable, "-c", "from soda_tta.cli import main; raise SystemExit(m
 MODEL = """
 import numpy as np
 CENTRES = np.array([[x, y, z] for x in (0.3, 0.7) for y in (0.3, 0.7) for z in (0.3, 0.7)])
-asked = 0
+queries = 0
 def logits(images):
     return -60 * ((images.mean(axis=(2, 3))[:, None] - CENTRES) ** 2).sum(axis=2)
 def predict(images):
@@ -24,9 +24,9 @@ def predict(images):
 def labels(images):
     return np.eye(8)[logits(images).argmax(axis=1)]
 def breaks(images):
-    global asked
-    asked += len(images)
-    if asked > 300:
+    global queries
+    queries += len(images)
+    if queries > 300:
         raise RuntimeError("out of memory")
     return predict(images)
 """
