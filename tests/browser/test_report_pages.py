@@ -1,4 +1,4 @@
-"""Reports in a real browser: nothing fails, nothing leaves, everything decodes, and a phone can show it."""
+"""Reports in a real browser: no errors, no requests, and readable on a phone and on paper."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 from soda_tta import adapt, load_box
 from soda_tta.bench import Cell, Store
+from soda_tta.demo import hazy_digits, load_digits
 from soda_tta.report import write_report
-from soda_tta.zoo.digits import hazy_digits, load_digits
 
 from .conftest import Visit
 
@@ -23,13 +23,13 @@ PHONE, DESK = 380, 1100
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory) -> dict[str, Path]:
-    """Every kind of page, made from real runs on the demo's model."""
+    """Every kind of page, from real runs with the model of the demo."""
     place = tmp_path_factory.mktemp("pages")
     model, source = hazy_digits(place)
     images, labels = np.load(source)[:300], load_digits(0).test_labels[:300]
     box, small = load_box(str(model)), {"epochs": 4, "lr": 0.05, "width": 8}
-    run = adapt(images, box, method="soda", **small, out=place / "run")
-    other = adapt(images, box, method="soda", **small, seed=1)
+    run = adapt(images, box, method="soda", out=place / "run", **small)
+    other = adapt(images, box, method="soda", seed=1, **small)
     made = {name: place / f"{name}.html" for name in PAGES}
     write_report(run, made["run"], images=images, labels=labels, price=1.5)
     write_report(run, made["plain"])
@@ -83,53 +83,55 @@ def measured(before: float, after: float) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
-def test_a_page_is_quiet_whole_and_fits(browser, pages, name: str, width: int, scheme: str) -> None:
+def test_a_page_has_no_errors_and_fits_the_screen(
+    browser, pages, name: str, width: int, scheme: str
+) -> None:
     with Visit(browser, pages[name], width, scheme) as visit:
-        assert visit.troubles == [] and visit.outside() == []
-        broken = visit.page.evaluate(
-            "Promise.all([...document.images].map(i => i.decode().then(() => i.naturalWidth, () => 0)))"
+        assert visit.messages == [] and visit.external_requests() == []
+        widths = visit.page.evaluate(
+            "Promise.all([...document.images].map("
+            "i => i.decode().then(() => i.naturalWidth, () => 0)))"
         )
-        assert all(broken), "an image does not decode"
-        assert len(broken) >= (9 if name in ("run", "evil") else 0)
-        scrolled, seen = visit.page.evaluate(
+        assert all(widths), "an image does not decode"
+        assert len(widths) >= (9 if name in ("run", "evil") else 0)
+        scroll_width, window_width = visit.page.evaluate(
             "[document.documentElement.scrollWidth, window.innerWidth]"
         )
-        assert scrolled <= seen == width
+        assert scroll_width <= window_width == width
         assert visit.page.evaluate("document.scripts.length") == 0
 
 
-def test_figures_have_their_colours_and_words_in_both_schemes(browser, pages) -> None:
+def test_figures_use_the_colours_of_the_page_in_both_schemes(browser, pages) -> None:
     inks = []
     for scheme in ("light", "dark"):
         with Visit(browser, pages["run"], DESK, scheme) as visit:
-            drawn = "[...document.querySelectorAll('svg text')].map(t => getComputedStyle(t).fill)"
-            colours = set(visit.page.evaluate(drawn))
-            assert len(colours) == 1  # all of them the page's ink
+            fills = "[...document.querySelectorAll('svg text')].map(t => getComputedStyle(t).fill)"
+            colours = set(visit.page.evaluate(fills))
+            assert len(colours) == 1  # the text colour of the page
             inks.append(colours.pop())
             sizes = visit.page.evaluate(
                 "[...document.querySelectorAll('figure svg')].map(s => s.clientWidth)"
             )
             assert len(sizes) == 7 and min(sizes) > 300
-            words = visit.page.inner_text("body")
-            assert "mutual information (nats)" in words and "cycles a pixel" in words
+            text = visit.page.inner_text("body")
+            assert "mutual information (nats)" in text and "cycles per pixel" in text
     assert inks[0] != inks[1]
 
 
-def test_text_in_figures_can_be_read_on_a_phone(browser, pages) -> None:
+def test_text_in_figures_is_readable_on_a_phone(browser, pages) -> None:
     with Visit(browser, pages["run"], PHONE) as visit:
         heights = visit.page.evaluate(
-            "[...document.querySelectorAll('svg text')].filter(t => !t.getAttribute('transform')?.includes('-90'))"
+            "[...document.querySelectorAll('svg text')]"
+            ".filter(t => !t.getAttribute('transform')?.includes('-90'))"
             ".map(t => t.getBoundingClientRect().height)"
         )
         assert min(heights) > 9
 
 
-def test_it_prints_on_a_few_sheets_of_white_paper(browser, pages) -> None:
+def test_a_page_prints_on_a_few_white_sheets(browser, pages) -> None:
     with Visit(browser, pages["run"], DESK, "dark") as visit:
         visit.page.emulate_media(media="print")
-        assert (
-            visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
-            == "rgb(255, 255, 255)"
-        )
+        background = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert background == "rgb(255, 255, 255)"
         printed = visit.page.pdf(format="A4")
         assert printed.startswith(b"%PDF") and 2 <= printed.count(b"/Type /Page\n") <= 10

@@ -1,4 +1,4 @@
-"""The report command and the terminal, as a user meets them: in processes, shells and terminals of their own."""
+"""The report command, the terminal output and shell completion, in separate processes."""
 
 import json
 import os
@@ -51,14 +51,14 @@ def place(tmp_path, images, model) -> Path:
     return tmp_path
 
 
-def test_a_report_lands_in_the_run_and_says_so(place) -> None:
+def test_the_report_is_written_into_the_run_directory(place) -> None:
     done = soda(place, "report", "run")
     assert done.returncode == 0 and done.stderr == ""
     assert "run/report.html" in done.stdout and "1,000 queries" in done.stdout
     assert "<svg" in (place / "run" / "report.html").read_text()
 
 
-def test_everything_given_and_json_printed(place) -> None:
+def test_json_contains_the_labels_images_and_price(place) -> None:
     words = [
         "--images",
         "night.npy",
@@ -85,47 +85,46 @@ def test_several_runs_are_compared(place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
-        (["report", "nowhere"], "no run.json"),
-        (["report", "run", "--labels", "model.py"], "model.py is no data set"),
+        (["report", "nowhere"], "run.json"),
+        (["report", "run", "--labels", "model.py"], "model.py"),
         (["report", "run", "--images", "nowhere"], "does not exist"),
         (["report", "run", "--classes", "nowhere"], "cannot be read as class names"),
         (["report"], "required: RUN"),
-        (["report", "run", "--price", "-3"], "no price"),
+        (["report", "run", "--price", "-3"], "price"),
         (["report", "run", "--out", "run"], "could not be written"),
         (["raport"], "invalid choice"),
     ],
 )
-def test_errors_are_one_line(place, monkeypatch, capsys, words: list[str], says: str) -> None:
+def test_errors_are_one_line(place, monkeypatch, capsys, words: list[str], message: str) -> None:
     monkeypatch.chdir(place)
     try:
         code = main(words)
     except SystemExit as ended:  # argparse leaves by itself
         code = ended.code
-    said = capsys.readouterr().err
-    assert code == 2 and says in said
-    assert said.count("\n") == 1 and said.startswith("soda-tta")
+    error = capsys.readouterr().err
+    assert code == 2 and message in error
+    assert error.count("\n") == 1 and error.startswith("soda-tta")
 
 
-def test_a_fault_of_ours_is_one_line_too_and_debug_shows_its_trace_wherever_it_stands(
+def test_an_internal_error_is_one_line_and_debug_shows_its_trace(
     place, monkeypatch, capsys
 ) -> None:
     facts = json.loads((place / "run" / "run.json").read_text())
-    (place / "run" / "run.json").write_text(
-        json.dumps({**facts, "images": 7})
-    )  # nothing we ever write
+    # this package never writes a number there
+    (place / "run" / "run.json").write_text(json.dumps({**facts, "images": 7}))
     monkeypatch.chdir(place)
     assert main(["report", "run"]) == 70
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "--debug" in said
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "--debug" in error
     for words in (["--debug", "report", "run"], ["report", "run", "--debug"]):
         with pytest.raises(AttributeError):
             main(words)
 
 
 def in_terminal(command: list[str], place: Path, **environment: str) -> str:
-    """What a command writes to a terminal of 100 columns."""
+    """The output of a command in a terminal of 100 columns."""
     process, end = pty.fork()
     if process == 0:
         os.chdir(place)
@@ -136,7 +135,7 @@ def in_terminal(command: list[str], place: Path, **environment: str) -> str:
     while True:
         try:
             piece = os.read(end, 65536)
-        except OSError:  # how Linux says that the other side has ended
+        except OSError:  # on Linux, the other side has ended
             break
         if not piece:
             break
@@ -150,7 +149,7 @@ SHOW = "import sys; from soda_tta import Run; from soda_tta.cli.summary import p
 SHOW += "print_summary(Run.load('run'), images='night.npy', out='run', price=1.5)"
 
 
-def test_the_summary_is_coloured_on_terminals_that_want_it_and_nowhere_else(place) -> None:
+def test_the_summary_is_coloured_only_on_terminals_without_no_color(place) -> None:
     command = [sys.executable, "-c", SHOW]
     coloured = in_terminal(command, place)
     assert "\x1b[" in coloured and "█" in coloured
@@ -172,7 +171,7 @@ def test_the_summary_is_coloured_on_terminals_that_want_it_and_nowhere_else(plac
     assert b"###" in ascii_only.stdout
 
 
-def test_a_run_is_shown_live_on_a_terminal(place) -> None:
+def test_a_run_is_displayed_live_on_a_terminal(place) -> None:
     words = [
         "adapt",
         "--method",
@@ -196,7 +195,7 @@ def test_a_run_is_shown_live_on_a_terminal(place) -> None:
     assert (place / "live" / "run.json").exists()
 
 
-def test_small_charts() -> None:
+def test_text_charts() -> None:
     assert sparkline([], 5) == "" and sparkline([3.0], 5) == "▄" and sparkline([0, 0], 5) == "▄▄"
     assert sparkline(range(100), 8) == "▁▂▃▄▅▆▇█" and sparkline([0, 1], 5, "ascii") == ".#"
     assert bar(0, 4) == "░░░░" and bar(1.7, 4) == "████" and bar(0.5, 4, None) == "##.."
@@ -204,7 +203,7 @@ def test_small_charts() -> None:
 
 
 def typed(shell: list[str], script: str, keys: str) -> str:
-    """What stands on the line after typing `keys` into an interactive shell that has read `script`."""
+    """The output after typing `keys` into an interactive shell that has sourced `script`."""
     process, end = pty.fork()
     if process == 0:
         os.environ.update({"TERM": "dumb", "PS1": "$ "})
@@ -234,7 +233,7 @@ def typed(shell: list[str], script: str, keys: str) -> str:
 
 
 @pytest.mark.parametrize("shell", [["bash", "--norc", "-i"], ["zsh", "-f", "-i"]])
-def test_a_real_shell_completes(tmp_path, shell: list[str]) -> None:
+def test_bash_and_zsh_complete(tmp_path, shell: list[str]) -> None:
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not installed")
     script = tmp_path / "script"

@@ -1,26 +1,26 @@
-"""The test for a shift holds its level and has power; both by simulation."""
+"""The level and the power of the shift test, by simulation."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soda_tta.doctor.shift import shift, two_sample_test
+from soda_tta.doctor.shift import check_shift, two_sample_test
 
 ROUNDS = 400
 
 
 def rejections(first, second, level: float, seed: int) -> float:
-    """How often two fresh sets of 40 are called different."""
+    """How often two new sets of 40 responses are called different."""
     generator = np.random.default_rng(seed)
-    found = [
+    rejected = [
         two_sample_test(
             first(generator, 40), second(generator, 40), permutations=99, seed=index
         ).p_value
         <= level
         for index in range(ROUNDS)
     ]
-    return float(np.mean(found))
+    return float(np.mean(rejected))
 
 
 def smooth(generator, count):
@@ -35,59 +35,65 @@ def hard(generator, count):
     return np.eye(5)[generator.integers(0, 5, count)]
 
 
-@pytest.mark.parametrize("answers", [smooth, rounded, hard])
-def test_the_level_holds_whatever_the_answers_look_like(answers) -> None:
+@pytest.mark.parametrize("responses", [smooth, rounded, hard])
+def test_the_level_holds_for_every_kind_of_response(responses) -> None:
     level = 0.05
     spread = np.sqrt(level * (1 - level) / ROUNDS)
-    assert rejections(answers, answers, level, seed=1) <= level + 3 * spread
+    assert rejections(responses, responses, level, seed=1) <= level + 3 * spread
 
 
-def test_without_ties_the_level_is_also_used_up() -> None:
+def test_without_ties_the_test_is_not_too_conservative() -> None:
     assert rejections(smooth, smooth, 0.1, seed=2) >= 0.05
 
 
-def test_a_loss_of_confidence_is_seen_by_forty_images() -> None:
-    def unsure(generator, count):
+def test_a_loss_of_confidence_is_detected_with_forty_images() -> None:
+    def unconfident(generator, count):
         return generator.dirichlet(np.full(5, 1.5), count)
 
-    assert rejections(smooth, unsure, 0.05, seed=3) > 0.9
+    assert rejections(smooth, unconfident, 0.05, seed=3) > 0.9
 
 
-def test_other_classes_are_seen_although_confidence_is_the_same() -> None:
+def test_other_classes_are_detected_although_confidence_is_the_same() -> None:
     def lopsided(generator, count):
-        answers = smooth(generator, count)
-        answers[: count // 2] = -np.sort(-answers[: count // 2], axis=1)
-        return answers
+        rows = smooth(generator, count)
+        rows[: count // 2] = -np.sort(-rows[: count // 2], axis=1)
+        return rows
 
     assert rejections(smooth, lopsided, 0.05, seed=4) > 0.7
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(2, 60), st.integers(0, 99))
-def test_a_p_value_is_always_a_p_value(first: int, second: int, classes: int, seed: int) -> None:
-    answers = np.random.default_rng(seed).dirichlet(np.ones(classes), first + second)
-    found = two_sample_test(answers[:first], answers[first:], permutations=19, seed=seed)
-    assert 1 / 20 <= found.p_value <= 1 and 0 <= found.distance <= 1 + 1e-9
+def test_the_p_value_and_the_distance_are_in_range(
+    first: int, second: int, classes: int, seed: int
+) -> None:
+    rows = np.random.default_rng(seed).dirichlet(np.ones(classes), first + second)
+    test = two_sample_test(rows[:first], rows[first:], permutations=19, seed=seed)
+    assert 1 / 20 <= test.p_value <= 1 and 0 <= test.distance <= 1 + 1e-9
 
 
 def test_the_distance_is_the_one_computed_by_hand() -> None:
-    first, second = np.array([[0.9, 0.1]] * 4), np.array([[0.9, 0.1]] * 1 + [[0.6, 0.4]] * 3)
+    first = np.array([[0.9, 0.1]] * 4)
+    second = np.array([[0.9, 0.1]] * 1 + [[0.6, 0.4]] * 3)
     assert two_sample_test(first, second).distance == pytest.approx(0.75)
 
 
-def test_a_shift_is_good_news_for_adapting_and_none_is_bad() -> None:
+def test_a_shift_is_good_for_adapting_and_no_shift_is_bad() -> None:
     generator = np.random.default_rng(0)
     labels = np.arange(300) % 5
     clean = 0.9 * np.eye(5)[labels] + 0.1 * generator.dirichlet(np.ones(5), 300)
     worse = 0.3 * np.eye(5)[labels] + 0.7 * generator.dirichlet(np.ones(5), 300)
-    assert shift(clean[::2], clean[1::2], now=0.9, usual=0.9).state == "bad"
-    found = shift(worse, clean, now=0.5, usual=0.9)
-    assert found.state == "good" and found.numbers["p_value"] == 0.001 and "50%" in found.sentence
+    no_shift = check_shift(clean[::2], clean[1::2], accuracy=0.9, clean_accuracy=0.9)
+    assert no_shift.state == "bad"
+    finding = check_shift(worse, clean, accuracy=0.5, clean_accuracy=0.9)
+    assert finding.state == "good" and "50%" in finding.sentence
+    assert finding.measurements["p_value"] == 0.001
 
 
 def test_a_difference_that_costs_no_accuracy_is_a_caution() -> None:
     generator = np.random.default_rng(0)
     labels = np.arange(300) % 5
     clean = 0.85 * np.eye(5)[labels] + 0.15 * generator.dirichlet(np.ones(5), 300)
-    surer = 0.97 * np.eye(5)[labels] + 0.03 * generator.dirichlet(np.ones(5), 300)
-    assert shift(surer, clean, now=0.9, usual=0.9).state == "caution"
+    confident = 0.97 * np.eye(5)[labels] + 0.03 * generator.dirichlet(np.ones(5), 300)
+    finding = check_shift(confident, clean, accuracy=0.9, clean_accuracy=0.9)
+    assert finding.state == "caution"

@@ -1,12 +1,17 @@
-"""`soda-tta doctor`: at most two queries an image, and whether adapting is likely to help."""
+"""Examine a model and images before a run, with at most two queries per image.
+
+The advice says whether adapting is likely to help.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.adapt import price
@@ -14,18 +19,22 @@ from soda_tta.cli.bar import Bar
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
 
 if TYPE_CHECKING:
-    from soda_tta.doctor import Examination
+    from rich.console import Console
 
-EXIT = {"go": 0, "try": 0, "leave": 3, "fix": 4, "unknown": 5}
+    from soda_tta.doctor import Examination, Finding
+
+EXIT_CODES = {"go": 0, "try": 0, "leave": 3, "fix": 4, "unknown": 5}
 COLOURS = {"good": "green", "caution": "yellow", "bad": "red"}
-NOT_FOR_ADAPT = {
+# Options that `adapt` does not have or that must not be repeated, and how many values they take.
+DOCTOR_OPTIONS = {
     "--clean": 1,
     "--clean-accuracy": 1,
     "--sample": 1,
     "--price": 1,
     "--json": 0,
     "--seed": 1,
-}  # words
+}
+SETTING = re.compile(r'\b([a-z_]+)=("[^"]*"|\w+(?:\.\w+)*)')
 EPILOG = """\
 examples:
   soda-tta doctor --model model.onnx --images night/
@@ -33,61 +42,58 @@ examples:
   soda-tta doctor ... --json && soda-tta adapt ...
 
 exit codes, for pipelines:
-  0  go, or try: adapting is likely to help, or may
+  0  go or try: adapting is likely to help, or it may help
   2  an option, the model or the images cannot be used
   3  leave: the images are not shifted, or there is little to gain
-  4  fix: the model's answers cannot be adapted to as they are
-  5  the model failed before the examination was complete; what is known is printed
+  4  fix: the responses of the model cannot be used for adapting
+  5  unknown: the model failed; the findings so far are printed
 """
 
 
 def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "doctor",
-        help="before a run: is it worth trying, and what would it cost?",
+        help="check before a run whether adapting is likely to help, and its cost",
         description=__doc__,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_model(parser)
     add_images(parser)
-    group = parser.add_argument_group("the examination")
+    group = parser.add_argument_group("examination")
     group.add_argument(
-        "--clean", metavar="DIR", help="images as they were before the shift; they need no labels"
+        "--clean", metavar="DIR", help="images from before the shift; they need no labels"
     )
     group.add_argument(
         "--clean-accuracy",
         type=float,
         metavar="A",
-        help="share of clean images the model gets right, if you know it",
+        help="accuracy of the model on clean images, as a share of 1, if it is known",
     )
     group.add_argument(
-        "--sample", type=int, default=500, metavar="N", help="images to look at (default 500)"
+        "--sample", type=int, default=500, metavar="N", help="images to examine (default 500)"
     )
     group.add_argument(
-        "--price", type=price, metavar="P", help="money a thousand queries, to print costs"
+        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
     )
     group.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="everything random follows from it (default 0)",
+        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
     )
-    group.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
-    )
+    group.add_argument("--json", action="store_true", help="print JSON and nothing else")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Examine, print the result, and return the exit code of the advice."""
     from soda_tta.data import open_images
     from soda_tta.doctor import examine
 
-    images, box = images_from(options), model_from(options)
+    images = images_from(options)
+    box = model_from(options)
     clean = None if options.clean is None else open_images(options.clean, options.size)
     with Bar("examining", quiet=options.json) as bar:
-        found = examine(
+        examination = examine(
             images,
             box,
             clean=clean,
@@ -97,61 +103,103 @@ def run(options: argparse.Namespace) -> int:
             seed=options.seed,
             progress=bar.reach,
         )
-    command = adapt_command(options.given, found) if EXIT[found.advice] == 0 else None
+    examination = with_flags(examination)
+    exit_code = EXIT_CODES[examination.advice]
+    command = adapt_command(options.given, examination) if exit_code == 0 else None
     if options.json:
-        print(json.dumps({**found.facts(), "command": command}))
+        print(json.dumps({**examination.facts(), "command": command}))
     else:
-        show(found, options, command)
-    return EXIT[found.advice]
+        show(examination, options, command)
+    return exit_code
 
 
-def adapt_command(given: Sequence[str], found: Examination) -> str:
-    """The command that follows the advice, with the options this one was given."""
-    words, skip = [], 0
-    for word in given[list(given).index("doctor") + 1 :]:
-        name, sign, _ = word.partition("=")
-        meant = [
-            option for option in NOT_FOR_ADAPT if len(name) > 3 and option.startswith(name)
-        ]  # may be cut short
-        if skip:
-            skip -= 1
-        elif meant:
-            skip = 0 if sign else NOT_FOR_ADAPT[meant[0]]
+def with_flags(examination: Examination) -> Examination:
+    """The examination with flags instead of Python arguments in its texts."""
+    findings = [
+        replace(finding, sentence=as_flags(finding.sentence), remedy=as_flags(finding.remedy))
+        for finding in examination.findings
+    ]
+    failure = examination.failure
+    return replace(
+        examination,
+        sentence=as_flags(examination.sentence),
+        findings=findings,
+        failure=None if failure is None else as_flags(failure),
+    )
+
+
+def as_flags(text: str) -> str:
+    """Translate Python arguments in a text to flags of the command line.
+
+    >>> as_flags('Pass clean images (clean="DIR"), logits=True or request_size=1.')
+    'Pass clean images (--clean DIR), --logits or --request-size 1.'
+    """
+
+    def flag(match: re.Match[str]) -> str:
+        name = f"--{match[1].replace('_', '-')}"
+        value = match[2].strip('"')
+        return name if value == "True" else f"{name} {value}"
+
+    return SETTING.sub(flag, text)
+
+
+def adapt_command(words: Sequence[str], examination: Examination) -> str:
+    """The command that follows the advice, with the options of this command."""
+    kept: list[str] = []
+    skipped = 0
+    for word in words[list(words).index("doctor") + 1 :]:
+        name, equals, _ = word.partition("=")
+        # options may be abbreviated
+        matches = [option for option in DOCTOR_OPTIONS if len(name) > 3 and option.startswith(name)]
+        if skipped:
+            skipped -= 1
+        elif matches:
+            skipped = 0 if equals else DOCTOR_OPTIONS[matches[0]]
         else:
-            words.append(word)
-    more = ["--method", found.method, "--budget", f"{found.budget:g}", "--out", "RUN"]
-    return shlex.join(["soda-tta", "adapt", *words, *more])
+            kept.append(word)
+    budget = f"{examination.budget:g}"
+    added = ["--method", examination.method, "--budget", budget, "--out", "RUN"]
+    return shlex.join(["soda-tta", "adapt", *kept, *added])
 
 
-def show(found: Examination, options: argparse.Namespace, command: str | None) -> None:
+def show(examination: Examination, options: argparse.Namespace, command: str | None) -> None:
+    """Print the examination for a person."""
     from rich.console import Console
-    from rich.text import Text
 
     from soda_tta.cli.display import money
 
     console = Console(highlight=False, markup=False)
-    spent = (
-        ", ".join(f"{purpose} {queries:,}" for purpose, queries in found.queries.items()) or "none"
-    )
+    by_purpose = [f"{purpose} {count:,}" for purpose, count in examination.queries.items()]
+    total = examination.total_queries
     console.print(
-        f"{options.images}: {found.sampled:,} of {found.images:,} images, {found.total:,} of at most {found.limit:,} "
-        f"queries ({spent}{money(found.total, options.price)}), {found.seconds:.1f} s\n",
+        f"{options.images}: {examination.sampled:,} of {examination.images:,} images, "
+        f"{total:,} of at most {examination.query_limit:,} queries "
+        f"({', '.join(by_purpose) or 'none'}{money(total, options.price)}), "
+        f"{examination.seconds:.1f} s\n",
         soft_wrap=True,
     )
-    for finding in found.findings:
-        name = Text.assemble(
-            (f"{finding.state:<7}", COLOURS[finding.state]), f"  {finding.name:<13}  "
-        )
-        width = max(40, min(console.width, 120) - len(name))
-        lines = textwrap.wrap(finding.sentence, width)
-        after = textwrap.wrap(finding.remedy, width, initial_indent="-> ", subsequent_indent="   ")
-        console.print(name + Text(lines[0]), soft_wrap=True)
-        for line in lines[1:]:
-            console.print(" " * len(name) + line, soft_wrap=True)
-        for line in after:
-            console.print(" " * len(name) + line, style="dim", soft_wrap=True)
-    if found.failed:
-        console.print(f"\nincomplete: {found.failed}", style="red", soft_wrap=True)
-    console.print(f"\n{found.advice}: {found.sentence}", style="bold", soft_wrap=True)
+    for finding in examination.findings:
+        show_finding(finding, console)
+    if examination.failure:
+        console.print(f"\nincomplete: {examination.failure}", style="red", soft_wrap=True)
+    conclusion = f"\n{examination.advice}: {examination.sentence}"
+    console.print(conclusion, style="bold", soft_wrap=True)
     if command is not None:
         console.print(f"  {command}", soft_wrap=True)
+
+
+def show_finding(finding: Finding, console: Console) -> None:
+    """Print one finding: state and name, then its sentence and its remedy in a column."""
+    from rich.text import Text
+
+    margin = Text.assemble(
+        (f"{finding.state:<7}", COLOURS[finding.state]), f"  {finding.name:<13}  "
+    )
+    width = max(40, min(console.width, 120) - len(margin))
+    first, *rest = textwrap.wrap(finding.sentence, width)
+    console.print(margin + Text(first), soft_wrap=True)
+    for line in rest:
+        console.print(" " * len(margin) + line, soft_wrap=True)
+    remedy = textwrap.wrap(finding.remedy, width, initial_indent="-> ", subsequent_indent="   ")
+    for line in remedy:
+        console.print(" " * len(margin) + line, style="dim", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`soda-tta export`: an adaptor as an ONNX file that runs in front of the model anywhere, without this package."""
+"""Export an adaptor as an ONNX file that runs in front of the model without this package."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from soda_tta.errors import SodaError
 
 
 def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "export",
-        help="write a saved adaptor as an ONNX file to run in front of the model",
+        help="export a saved adaptor as an ONNX file to run in front of the model",
         description=__doc__,
         epilog="example: soda-tta export runs/night night.onnx",
     )
@@ -22,19 +23,20 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "onnx",
         metavar="FILE",
-        help="the ONNX file to write; images in [0, 1], NCHW, RGB, both ways",
+        help="the ONNX file to write; its input and output are NCHW RGB images in [0, 1]",
     )
-    parser.add_argument("--force", action="store_true", help="write over a file that exists")
-    parser.add_argument("--json", action="store_true", help="print machine-readable JSON")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    target = Path(options.onnx)
-    if target.exists() and not options.force:
-        raise SodaError(f"{target} exists; choose another name, or add --force.")
+    """Export the adaptor and print the largest deviation from PyTorch."""
     from soda_tta.engine.saved import load_adaptor
 
+    target = Path(options.onnx)
+    if target.exists() and not options.force:
+        raise SodaError(f"{target} already exists. Choose another name, or add --force.")
     saved = load_adaptor(options.adaptor)
     for text in saved.notices:
         print(f"soda-tta: {text}", file=sys.stderr)
@@ -42,5 +44,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"onnx": options.onnx, "largest_deviation": deviation}))
     else:
-        print(f"{options.onnx}: checked in ONNX Runtime, at most {deviation:.1e} from PyTorch.")
+        print(
+            f"{options.onnx}: checked with ONNX Runtime, "
+            f"which deviates from PyTorch by at most {deviation:.1e}."
+        )
     return 0

@@ -1,4 +1,4 @@
-"""`soda-tta report`: one page a person can look at after a run, or after a bench."""
+"""Write one HTML page about a run, several runs or a bench store."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ examples:
   soda-tta report runs/a runs/b runs/c --out compared.html       side by side
   soda-tta report results/cifar10                                a bench store: tables and curves
 
-Nothing is asked of the model. The page is one file that loads nothing: send it, print it, keep it.
+The model is not queried. The page is a single file that loads nothing, so it can be sent,
+printed and archived.
 """
 
 
 def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "report",
-        help="write one page about a run, several runs or a bench store",
+        help="write an HTML page about a run, several runs or a bench store",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -41,31 +43,39 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--labels",
         metavar="FILE",
-        help="true classes, of all images or some: .csv (file,label), .txt, .npy, .npz, class folders or a data set",
+        help="true classes of all images or of some: a .csv (file,label), .txt, .npy or .npz file, "
+        "class folders, or a data set",
     )
     parser.add_argument(
-        "--classes", metavar="FILE", help="names of the model's classes, one a line, in its order"
+        "--classes",
+        metavar="FILE",
+        help="names of the model's classes, one per line, in the model's order",
     )
     parser.add_argument(
-        "--price", type=price, metavar="P", help="money a thousand queries, to print costs"
+        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
     )
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="the page (default RUN/report.html; of several, compared.html)",
+        help="the page (default: RUN/report.html, or compared.html for several runs)",
     )
     parser.add_argument(
-        "--json", action="store_true", help="print what the page says as JSON, nothing else"
+        "--json", action="store_true", help="print the content of the page as JSON and nothing else"
     )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Write the page and print its headline."""
     from soda_tta.report import write_report
 
-    several = len(options.runs) > 1
-    out = options.out or ("compared.html" if several else Path(options.runs[0]) / "report.html")
-    made = write_report(
+    if options.out:
+        out = Path(options.out)
+    elif len(options.runs) > 1:
+        out = Path("compared.html")
+    else:
+        out = Path(options.runs[0]) / "report.html"
+    report = write_report(
         options.runs,
         out,
         images=options.images,
@@ -74,12 +84,12 @@ def run(options: argparse.Namespace) -> int:
         price=options.price,
     )
     if options.json:
-        print(json.dumps({"page": str(made.path), **made.facts}))
+        print(json.dumps({"page": str(report.path), **report.facts}))
         return 0
-    for facts in made.facts.get("runs", [made.facts]):
+    for facts in report.facts.get("runs", [report.facts]):
         for sentence in facts.get("headline", []):
             print(sentence)
         for sentence in facts.get("missing", []):
             print(f"note: {sentence}")
-    print(table([("page", made.path)]))
+    print(table([("page", report.path)]))
     return 0

@@ -1,4 +1,4 @@
-"""Before a run: is this model fit for adapting, are these images in need of it, and what would it cost?"""
+"""The doctor examines a model and images before a run: is adapting worth its cost?"""
 
 from soda_tta.doctor.examination import Examination, examine
 from soda_tta.doctor.finding import Finding

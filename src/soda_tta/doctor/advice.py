@@ -1,9 +1,10 @@
-"""From findings to what to do, with which method, at what price."""
+"""From findings to advice: what to do, with which method, at what cost."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from soda_tta.doctor.finding import Finding
 from soda_tta.engine.plan import Plan, plan_run
@@ -11,59 +12,70 @@ from soda_tta.errors import BudgetError
 from soda_tta.judging.estimate import Estimate
 from soda_tta.methods import all_methods
 
-# In order of what a pipeline must know first: go and try are both a run, leave is none, fix is the model's, not ours
-ADVICE = ("go", "try", "leave", "fix", "unknown")
-MODEL_TRAITS = ("answers", "digits", "completeness", "repeatability", "sensitivity")
-LITTLE_TO_GAIN = 0.85  # estimated accuracy above which a restoration that is not sure to help is more likely to harm
-SEARCH = 20_000  # queries a search by candidates is content with, however many images share them
-FEWEST, MOST = 5.0, 30.0  # queries an image
+# go, try: adapt. leave: do not adapt. fix: repair the model first. unknown: the model failed.
+Advice = Literal["go", "try", "leave", "fix", "unknown"]
+
+# Findings about the model. If one of them is bad, the model must be repaired first.
+MODEL_FINDINGS = ("answers", "digits", "completeness", "repeatability", "sensitivity")
+# Estimated accuracy above which a restoration that may help is more likely to harm.
+HIGH_ACCURACY = 0.85
+SEARCH_QUERIES = 20_000  # enough for a search by candidates, however many images share them
+LEAST_BUDGET = 5.0  # queries per image
+MOST_BUDGET = 30.0
 FEW_IMAGES = 100
 
 
 @dataclass(frozen=True)
-class Prescription:
-    """What to run, and what it costs; `plan` is None if the budget does not reach."""
+class Recommendation:
+    """The run to make. `plan` is None if the budget is too small for the images."""
 
     method: str
-    budget: float
+    budget: float  # queries per image
     plan: Plan | None
 
     @property
-    def searches(self) -> bool:
-        """Whether there is enough to learn from."""
+    def is_feasible(self) -> bool:
+        """Whether there are enough images and queries to learn from."""
         return self.plan is not None and "probe" in self.plan.queries
 
 
-def prescribe(images: int) -> Prescription:
-    """The method of least queries that is there, with a budget that gives its search enough of them."""
-    known = all_methods()
-    method = "soda-e" if "soda-e" in known else "soda-auto"
-    budget = (
-        min(MOST, max(FEWEST, math.ceil(SEARCH / images) + 2.0)) if method == "soda-e" else 100.0
-    )
+def recommend(images: int) -> Recommendation:
+    """The method that needs the fewest queries, with a budget that is enough for its search."""
+    methods = all_methods()
+    if "soda-e" in methods:
+        method = "soda-e"
+        enough = math.ceil(SEARCH_QUERIES / images) + 2.0
+        budget = min(MOST_BUDGET, max(LEAST_BUDGET, enough))
+    else:
+        method = "soda-auto"
+        budget = 100.0
     try:
-        plan = plan_run(known[method], images, budget)
+        plan = plan_run(methods[method], images, budget)
     except BudgetError:
         plan = None
-    return Prescription(method, budget, plan)
+    return Recommendation(method, budget, plan)
 
 
 def images_needed(images: int) -> int:
-    """From how many on there is something to prescribe."""
-    return next(count for count in range(images, 10_000) if prescribe(count).searches)
+    """The smallest number of images, from `images` on, that is enough for a run."""
+    return next(count for count in range(images, 10_000) if recommend(count).is_feasible)
 
 
-def cost(prescription: Prescription, images: int, price: float | None) -> Finding:
-    method, budget, plan = prescription.method, prescription.budget, prescription.plan
-    if plan is None or not prescription.searches:
+def check_cost(recommendation: Recommendation, images: int, price: float | None) -> Finding:
+    """The queries of the recommended run, and their cost at `price` per 1,000 queries."""
+    method = recommendation.method
+    budget = recommendation.budget
+    plan = recommendation.plan
+    if plan is None or not recommendation.is_feasible:
         return Finding(
             name="cost",
             state="caution",
-            sentence=f"{method} cannot work with {budget:g} queries an image on {images:,} images.",
-            numbers={"method": method, "budget": budget},
-            remedy=f"Give {images_needed(images)} images or more.",
+            sentence=f"{method} cannot learn from {images:,} images with {budget:g} queries per "
+            "image.",
+            measurements={"method": method, "budget": budget},
+            remedy=f"Use {images_needed(images)} images or more.",
         )
-    numbers = {
+    measurements = {
         "method": method,
         "budget": budget,
         "queries": plan.total,
@@ -71,100 +83,103 @@ def cost(prescription: Prescription, images: int, price: float | None) -> Findin
     }
     money = ""
     if price is not None:
-        numbers |= {"price": price, "money": plan.total / 1000 * price}
-        money = f", {numbers['money']:,.2f} at {price:g} a thousand"
+        cost = plan.total / 1000 * price
+        measurements |= {"price": price, "cost": cost}
+        money = f", {cost:,.2f} at {price:g} per 1,000 queries"
     return Finding(
         name="cost",
         state="good",
-        sentence=f"{method} with a budget of {budget:g} would ask {plan.total:,} queries for {images:,} images "
-        f"({plan.queries_per_image:.1f} an image{money}).",
-        numbers=numbers,
+        sentence=f"{method} with a budget of {budget:g} queries per image would use "
+        f"{plan.total:,} queries for {images:,} images "
+        f"({plan.queries_per_image:.1f} per image{money}).",
+        measurements=measurements,
     )
 
 
-def accuracy(estimate: Estimate) -> Finding:
-    """Seen from adapting, a model that is right already has little to gain."""
-    little = estimate.accuracy >= LITTLE_TO_GAIN and not estimate.bound
+def check_accuracy(estimate: Estimate) -> Finding:
+    """High accuracy is a caution, because it leaves little to gain."""
+    is_high = estimate.accuracy >= HIGH_ACCURACY and not estimate.bound
     return Finding(
         name="accuracy",
-        state="caution" if little else "good",
+        state="caution" if is_high else "good",
         sentence=estimate.sentence,
-        numbers={
+        measurements={
             "accuracy": estimate.accuracy,
             "low": estimate.low,
             "high": estimate.high,
             "error": estimate.error,
         },
-        remedy="There is little to gain here; look at the trial below." if little else "",
+        remedy="There is little to gain here. See the finding 'trial'." if is_high else "",
     )
 
 
-def enough(images: int, classes: int) -> Finding:
-    numbers = {"images": images, "classes": classes}
+def check_image_count(images: int, classes: int) -> Finding:
+    """Whether there are enough images to learn from."""
+    measurements = {"images": images, "classes": classes}
     if images >= max(FEW_IMAGES, 2 * classes):
         return Finding(
             name="images",
             state="good",
             sentence=f"{images:,} images are enough to learn from.",
-            numbers=numbers,
+            measurements=measurements,
         )
     return Finding(
         name="images",
         state="caution",
-        sentence=f"{images:,} images of {classes} classes are few: mutual information needs a few hundred, and "
-        "what this page says is rough.",
-        numbers=numbers,
-        remedy="Collect more images of the same camera; they need no labels.",
+        sentence=f"{images:,} images for {classes} classes are few: mutual information needs a few "
+        "hundred, and these findings are rough.",
+        measurements=measurements,
+        remedy="Collect more images from the same camera. They need no labels.",
     )
 
 
 def advise(
     findings: list[Finding],
     estimate: Estimate | None,
-    failed: str | None,
+    failure: str | None,
     images: int | None = None,
-) -> tuple[str, str]:
-    """One word of ADVICE, and why; `images` there are, if they may be too few."""
-    found = {finding.name: finding for finding in findings}
-    bad = [finding.name for finding in findings if finding.state == "bad"]
-    broken = [name for name in MODEL_TRAITS if name in bad]
-    if broken:
-        return (
-            "fix",
-            f"The model cannot be adapted to as it answers now: {found[broken[0]].sentence}",
-        )
+) -> tuple[Advice, str]:
+    """The advice and its reason. `images` is their number, None if it is certainly enough."""
+    by_name = {finding.name: finding for finding in findings}
+    obstacle = _obstacle(by_name, images)
+    if obstacle is not None:
+        return obstacle
+    if "trial" in by_name and by_name["trial"].state == "good":
+        return "go", "Adapting is likely to help: even a simple restoration does."
+    if failure is not None or estimate is None:
+        return "unknown", "The examination is incomplete."
+    restorations = "simple restorations could not be tried"
+    if "trial" in by_name:
+        restorations = "no simple restoration helps with certainty"
+    at_most = "at most " if estimate.bound else ""
+    correct = f"{at_most}about {estimate.accuracy:.0%} of the predictions are correct"
+    if estimate.accuracy >= HIGH_ACCURACY and not estimate.bound:
+        return "leave", f"There is little to gain: {correct}, and {restorations}."
+    sentence = f"Adapting may help: {correct}, but {restorations}. Rely on the run's own verdict."
+    if "shift" not in by_name:
+        sentence += ' Pass clean images (clean="DIR") to check whether these are shifted at all.'
+    return "try", sentence
+
+
+def _obstacle(by_name: dict[str, Finding], images: int | None) -> tuple[Advice, str] | None:
+    """The first reason not to adapt; None if there is none."""
+    bad = [name for name, finding in by_name.items() if finding.state == "bad"]
+    for name in MODEL_FINDINGS:
+        if name in bad:
+            reason = by_name[name].sentence
+            return "fix", f"The model cannot be used for adapting as it is: {reason}"
     if "shift" in bad:
-        return "leave", "The images are not shifted as far as can be seen: leave them as they are."
+        return "leave", "The images are not shifted, as far as can be measured: do not adapt."
     if "balance" in bad:
         return (
             "leave",
-            "The classes are unbalanced, and the objective would push images into the rare ones: do not adapt.",
+            "The classes are unbalanced, and the objective would push images into rare classes: "
+            "do not adapt.",
         )
-    if images is not None and not prescribe(images).searches:
+    if images is not None and not recommend(images).is_feasible:
         needed = images_needed(images)
         return (
             "leave",
             f"{images} images are too few to learn from and to judge by: collect {needed} or more.",
         )
-    if "trial" in found and found["trial"].state == "good":
-        return "go", "Adapting is likely to help: even a plain restoration does."
-    if failed is not None or estimate is None:
-        return "unknown", "The examination is incomplete."
-    tried = "trial" in found
-    restoration = (
-        "no plain restoration is sure to help"
-        if tried
-        else "there were too few to try plain restorations on"
-    )
-    right = f"{'at most ' if estimate.bound else ''}about {estimate.accuracy:.0%} of the answers are right"
-    if estimate.accuracy >= LITTLE_TO_GAIN and not estimate.bound:
-        return "leave", f"There is little to gain: {right} already, and {restoration}."
-    reason = (
-        ""
-        if "shift" in found
-        else " Give clean images (--clean) to know whether these are shifted at all."
-    )
-    return (
-        "try",
-        f"Adapting may help: {right}, but {restoration}. Trust the run's own verdict.{reason}",
-    )
+    return None

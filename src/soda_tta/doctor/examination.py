@@ -1,47 +1,54 @@
-"""`examine`: two queries an image at most, and what they tell about adapting."""
+"""`examine`: at most two queries per image, and what they say about adapting."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
+from soda_tta.box import load_box
+from soda_tta.data import open_images
+from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count, recommend
+from soda_tta.doctor.examiner import Examiner, Progress
+from soda_tta.doctor.finding import Finding
+from soda_tta.errors import ImageError, MethodError
+from soda_tta.judging.estimate import Estimate
 
-from soda_tta.box import Box, Ledger, Metered, load_box
-from soda_tta.data import Images, open_images
-from soda_tta.doctor.advice import accuracy, advise, cost, enough, prescribe
-from soda_tta.doctor.balance import EVEN, balance, evenness
-from soda_tta.doctor.finding import Finding, State
-from soda_tta.doctor.probabilities import (
-    SAME,
-    completeness,
-    digits,
-    repeatability,
-    saturation,
-    sums,
-)
-from soda_tta.doctor.sensitivity import sensitivity
-from soda_tta.doctor.shift import shift
-from soda_tta.doctor.trial import FEWEST, RESTORATIONS, trial
-from soda_tta.errors import BoxUnavailable, ImageError, MethodError, SodaError
-from soda_tta.judging.estimate import Estimate, classes_alone, estimate_accuracy
-from soda_tta.types import Array
-
-Progress = Callable[[int, int], None]
-SAMPLE = 500  # images looked at; more would not change the advice
-PIECE = 128  # images a call: a failure loses no more, and progress is seen
-A_FEW = 32  # asked again, or a step aside
-TRIED = 120  # images a restoration
-FEWEST_TO_COMPARE = 20  # images of either set; with fewer the test for a shift has no power
+SAMPLE = 500  # images; more would not change the advice
 
 
 @dataclass(kw_only=True)
 class Examination:
-    """What was found and what to do; `advice` is go, try, leave, fix or unknown."""
+    """The result of `examine`. `examination["shift"]` is the finding of that name.
 
-    advice: str
+    Attributes
+    ----------
+    advice : {"go", "try", "leave", "fix", "unknown"}
+        What to do: "go" and "try" mean adapt, "leave" means do not adapt, "fix" means repair the
+        model first, "unknown" means that the model failed.
+    sentence : str
+        The reason for the advice.
+    findings : list of Finding
+        The result of every check.
+    estimate : Estimate or None
+        The accuracy estimated without labels; None if the model did not respond.
+    method, budget : str and float
+        The method to use and its budget in queries per image.
+    images, sampled : int
+        The number of images, and how many of them were examined.
+    queries : dict
+        The queries used, by purpose.
+    query_limit : int
+        The most queries the examination was allowed to use.
+    seconds : float
+        Its duration.
+    failure : str or None
+        What went wrong, if the examination is incomplete.
+    seed : int
+        The seed it was made with.
+    """
+
+    advice: Advice
     sentence: str
     findings: list[Finding]
     estimate: Estimate | None
@@ -49,10 +56,10 @@ class Examination:
     budget: float
     images: int
     sampled: int
-    queries: dict[str, int]  # by purpose
-    limit: int
+    queries: dict[str, int]
+    query_limit: int
     seconds: float
-    failed: str | None = None  # what went wrong, if the examination is incomplete
+    failure: str | None = None
     seed: int = 0
 
     def __getitem__(self, name: str) -> Finding:
@@ -60,20 +67,20 @@ class Examination:
         for finding in self.findings:
             if finding.name == name:
                 return finding
-        raise KeyError(
-            f"nothing was found on {name!r}; there is {', '.join(f.name for f in self.findings)}"
-        )
+        names = ", ".join(finding.name for finding in self.findings)
+        raise KeyError(f"there is no finding {name!r}; the findings are {names}")
 
     def __contains__(self, name: object) -> bool:
         return any(finding.name == name for finding in self.findings)
 
     @property
-    def total(self) -> int:
+    def total_queries(self) -> int:
+        """The number of queries used."""
         return sum(self.queries.values())
 
     def facts(self) -> dict[str, Any]:
         """The same as plain JSON."""
-        return {**asdict(self), "total": self.total}
+        return {**asdict(self), "total_queries": self.total_queries}
 
 
 def examine(
@@ -85,199 +92,93 @@ def examine(
     price: float | None = None,
     sample: int = SAMPLE,
     seed: int = 0,
-    progress: Progress = lambda done, of: None,
+    progress: Progress = lambda done, limit: None,
 ) -> Examination:
-    """Says whether adapting `images` to the deployed model `box` is likely to help; neither is changed.
+    """Examine whether adapting images to a deployed model is likely to help.
 
-    Looks at no more than `sample` images, and as many of `clean`, and spends no more than two queries on each.
-    `clean_accuracy`: the share of clean images the model is known to get right, if you know it.
-    A model that fails half-way gives what is known until then, with `failed` set.
+    No labels are needed. Neither the model nor the images are changed. If the model fails half-way,
+    the result contains the findings so far, and `failure` is set.
+
+    Parameters
+    ----------
+    images : path, array or Images
+        The images to adapt.
+    box : Box, callable, module, path or address
+        The deployed model, as for `load_box`.
+    clean : path, array or Images, default=None
+        Images as they were before the shift, without labels. They show whether there is a shift.
+    clean_accuracy : float, default=None
+        The accuracy of the model on the clean images, as a share in (0, 1], if it is known. It
+        calibrates the estimate of the accuracy.
+    price : float, default=None
+        Price per 1,000 queries, in any currency. By default no cost is reported.
+    sample : int, default=500
+        The most images to examine, and the most clean images. At most two queries are used per
+        examined image.
+    seed : int, default=0
+        Seed of everything random.
+    progress : callable, default=no effect
+        Called as `progress(queries_used, query_limit)` after every call of the model.
+
+    Returns
+    -------
+    Examination
+        The advice, its reason, and the findings it is based on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = np.random.default_rng(0).random((200, 8, 8, 3), np.float32)
+    >>> examination = examine(images, lambda batch: np.full((len(batch), 4), 0.25))
+    >>> examination.advice, examination["completeness"].state, examination.query_limit
+    ('fix', 'bad', 400)
     """
-    if sample < 1:
-        raise ImageError(f"a sample of {sample} images shows nothing; give at least 1.")
-    if seed < 0:
-        raise MethodError(f"seed {seed} is negative; give 0 or more.")
-    if clean_accuracy is not None and (clean is None or not 0 < clean_accuracy <= 1):
-        raise MethodError(
-            f"a clean accuracy of {clean_accuracy:g} needs clean images (--clean) and is a share of 1."
-        )
     began = time.perf_counter()
-    reference = None if clean is None else open_images(clean)
-    visit = Visit(
-        open_images(images), load_box(box), reference, clean_accuracy, sample, seed, progress
+    if sample < 1:
+        raise ImageError(f"sample={sample} is not a valid number of images. Use at least 1.")
+    if seed < 0:
+        raise MethodError(f"seed={seed} is negative. Use 0 or more.")
+    if clean_accuracy is not None:
+        _check_clean_accuracy(clean_accuracy, clean)
+    examiner = Examiner(
+        images=open_images(images),
+        box=load_box(box),
+        clean=None if clean is None else open_images(clean),
+        clean_accuracy=clean_accuracy,
+        sample=sample,
+        seed=seed,
+        progress=progress,
     )
-    visit.go()
-    prescription = prescribe(len(visit.images))
-    if visit.answers is not None:
-        visit.findings.append(enough(len(visit.images), visit.answers.shape[1]))
-    visit.findings.append(cost(prescription, len(visit.images), price))
-    advice, sentence = advise(visit.findings, visit.estimate, visit.failed, len(visit.images))
+    examiner.run()
+    count = len(examiner.images)
+    recommendation = recommend(count)
+    findings = examiner.findings
+    if examiner.probabilities is not None:
+        findings.append(check_image_count(count, examiner.probabilities.shape[1]))
+    findings.append(check_cost(recommendation, count, price))
+    advice, sentence = advise(findings, examiner.estimate, examiner.failure, count)
     return Examination(
         advice=advice,
         sentence=sentence,
-        findings=visit.findings,
-        estimate=visit.estimate,
-        method=prescription.method,
-        budget=prescription.budget,
-        images=len(visit.images),
-        sampled=len(visit.chosen),
-        queries=visit.ledger.by_purpose(),
-        limit=visit.ledger.limit or 0,
+        findings=findings,
+        estimate=examiner.estimate,
+        method=recommendation.method,
+        budget=recommendation.budget,
+        images=count,
+        sampled=len(examiner.chosen),
+        queries=examiner.ledger.by_purpose(),
+        query_limit=examiner.ledger.limit or 0,
         seconds=round(time.perf_counter() - began, 3),
-        failed=visit.failed,
+        failure=examiner.failure,
         seed=seed,
     )
 
 
-@dataclass
-class Visit:
-    """An examination under way: each look may fail, and what is known by then stays."""
-
-    images: Images
-    box: Box
-    clean: Images | None
-    clean_accuracy: float | None
-    sample: int
-    seed: int
-    progress: Progress
-    findings: list[Finding] = field(default_factory=list)
-    estimate: Estimate | None = None
-    answers: Array | None = None
-    clean_answers: Array | None = None
-    noise: float = 0.0
-    failed: str | None = None
-
-    def __post_init__(self) -> None:
-        generator = np.random.default_rng(self.seed)
-        self.chosen = np.sort(generator.permutation(len(self.images))[: self.sample])
-        of_clean = 0 if self.clean is None else len(self.clean)
-        self.chosen_clean = np.sort(generator.permutation(of_clean)[: self.sample])
-        self.ledger = Ledger(2 * (len(self.chosen) + len(self.chosen_clean)))
-
-    def go(self) -> None:
-        """Every look in turn, until one fails."""
-        away = False
-        looks = (
-            self.first_look,
-            self.clean_look,
-            self.look_again,
-            self.look_aside,
-            self.try_restorations,
+def _check_clean_accuracy(clean_accuracy: float, clean: Any) -> None:
+    if clean is None:
+        raise MethodError('clean_accuracy needs clean images. Pass them, too: clean="DIR".')
+    if not 0 < clean_accuracy <= 1:
+        raise MethodError(
+            f"clean_accuracy={clean_accuracy:g} is not a valid share. "
+            "Use a number above 0 and at most 1."
         )
-        for look in looks:
-            try:
-                look()
-            except SodaError as error:  # of the model, or of an image that cannot be read
-                if isinstance(error, ImageError) and self.answers is None:
-                    raise  # nothing was asked yet, and it is not the model's doing
-                self.failed = (
-                    f"{WHAT[look.__name__]} failed after {self.ledger.total:,} queries: {error}"
-                )
-                away = isinstance(error, BoxUnavailable)
-                break
-        if self.answers is None:
-            said = "The model did not answer." if away else "The model gave no usable answer."
-            state: State = "caution" if away else "bad"
-            self.findings.append(
-                Finding(name="answers", state=state, sentence=said, remedy=self.failed or "")
-            )
-
-    def ask(self, images: Array, purpose: str = "probe") -> Array:
-        rows = Metered(self.box, self.ledger, purpose)(images)
-        self.progress(self.ledger.total, self.ledger.limit or 0)
-        return rows
-
-    def walk(self, images: Images, chosen: Array, keep: Callable[[Array], None]) -> None:
-        """In pieces; `keep` receives all rows there are after each, so that a failure loses only the piece."""
-        rows: list[Array] = []
-        try:
-            piece = min(PIECE, images.at_once)
-            for start in range(0, len(chosen), piece):
-                rows.append(self.ask(images[chosen[start : start + piece]], "select"))
-        finally:
-            if rows:
-                keep(np.concatenate(rows))
-
-    def first_look(self) -> None:
-        def keep(rows: Array) -> None:
-            self.answers = rows
-            self.findings += [sums(rows), digits(rows), completeness(rows), saturation(rows)]
-            if self.clean is None:
-                self.judge(None)
-
-        self.walk(self.images, self.chosen, keep)
-
-    def clean_look(self) -> None:
-        if self.clean is None:
-            return
-
-        def keep(rows: Array) -> None:
-            self.clean_answers = rows
-
-        try:
-            self.walk(self.clean, self.chosen_clean, keep)
-        finally:
-            self.judge(self.clean_answers)
-
-    def judge(self, clean: Array | None) -> None:
-        """What needs both sets of answers, or is content with one."""
-        assert self.answers is not None
-        clean = clean if clean is not None and len(clean) >= FEWEST_TO_COMPARE else None
-        shares = None
-        if clean is not None and evenness(clean.argmax(axis=1), clean.shape[1]) < EVEN:
-            shares = clean.mean(axis=0)  # better than to take balance for granted
-        known = None if clean is None else self.clean_accuracy
-        self.estimate = estimate_accuracy(
-            self.answers, shares=shares, clean=clean, clean_accuracy=known
-        )
-        if clean is not None and len(self.answers) >= FEWEST_TO_COMPARE:
-            usual = known or estimate_accuracy(clean, shares=shares).accuracy
-            now = self.estimate.accuracy
-            self.findings.append(shift(self.answers, clean, now=now, usual=usual, seed=self.seed))
-        self.findings.append(balance(self.answers, clean))
-        self.findings.append(accuracy(self.estimate))
-
-    def look_again(self) -> None:
-        few = self.few(looks=2)
-        if not few:
-            return
-        assert self.answers is not None
-        images, first = self.images[self.chosen[:few]][::-1].copy(), self.answers[:few][::-1]
-        again = self.ask(images)
-        self.noise = float(np.abs(first - again).max())
-        once_more = self.ask(images) if self.noise > SAME else None
-        self.findings.append(repeatability(first, again, once_more))
-
-    def look_aside(self) -> None:
-        if few := self.few(looks=5):
-            shown = self.images[self.chosen[:few]]
-            noise = self.noise if self.noise > SAME else 0.0
-            assert self.answers is not None
-            looks = len(np.unique(self.answers.argmax(axis=1))) > 1 and classes_alone(self.answers)
-            self.findings += sensitivity(
-                shown, self.ask, self.box.quantum, noise, self.seed, only_classes=looks
-            )
-
-    def try_restorations(self) -> None:
-        few = min(TRIED, len(self.chosen), (self.ledger.left or 0) // len(RESTORATIONS))
-        if few >= FEWEST:
-            assert self.answers is not None
-            places = np.sort(np.random.default_rng(self.seed).permutation(len(self.chosen))[:few])
-            chosen, at_once = self.chosen[places], self.images.at_once
-            pieces = (
-                self.images[chosen[start : start + at_once]] for start in range(0, few, at_once)
-            )
-            self.findings.append(trial(pieces, self.answers[places], self.ask, self.seed))
-
-    def few(self, looks: int) -> int:
-        """How many images to spare for so many looks at each."""
-        return min(A_FEW, max(1, len(self.chosen) // 8), (self.ledger.left or 0) // looks)
-
-
-WHAT = {
-    "first_look": "the first look at the images",
-    "clean_look": "the look at the clean images",
-    "look_again": "asking the same images again",
-    "look_aside": "asking one 8-bit step aside",
-    "try_restorations": "trying plain restorations",
-}

@@ -1,4 +1,4 @@
-"""Are the probabilities usable? What the rows themselves tell, and whether the same question gets the same answer."""
+"""Checks of the probabilities: sums, digits, completeness, saturation and repeatability."""
 
 from __future__ import annotations
 
@@ -7,38 +7,46 @@ import numpy as np
 from soda_tta.doctor.finding import Finding
 from soda_tta.types import Array
 
-GRIDS = (
-    10,
-    100,
-    255,
-    256,
-    1000,
-    10_000,
-)  # steps in one; finer ones a float32 cannot tell from no rounding
-SUM_TOLERANCE = 1e-4  # float16 rows of a thousand classes stay inside
-SATURATED = 1e-6  # this near to one, a float32 answer has no slope left to follow
-NEXT_TO = 1e-5  # zero and one are on every grid, and so is what a sure model puts next to them
-SAME = 1e-5  # threads that add in another order differ by less
+# Steps per unit that are recognised; float32 cannot distinguish finer ones from no rounding.
+GRIDS = (10, 100, 255, 256, 1000, 10_000)
+COARSEST = 100  # steps per unit a search can work with
+SUM_TOLERANCE = 1e-4  # float16 rows of a thousand classes stay within it
+SATURATED = 1e-6  # this close to 1, a float32 probability does not follow the image any more
+NEXT_TO = 1e-5  # 0 and 1 are on every grid, and so are the values next to them
+SAME = 1e-5  # threads that add in a different order differ by less
 
 
-def sums(answers: Array) -> Finding:
-    """Rows further off than a box allows never get here: the box refuses them with a remedy of its own."""
-    worst = float(np.abs(answers.sum(axis=1, dtype=np.float64) - 1).max())
-    numbers = {"largest_deviation": worst, "classes": answers.shape[1]}
+def check_sums(probabilities: Array) -> Finding:
+    """Whether rows sum to 1. The box has already refused rows that are far off."""
+    worst = float(np.abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max())
+    measurements = {"largest_deviation": worst, "classes": probabilities.shape[1]}
     if worst <= SUM_TOLERANCE:
-        return Finding(name="sum", state="good", sentence="Every row sums to one.", numbers=numbers)
+        return Finding(
+            name="sum",
+            state="good",
+            sentence="Every row sums to 1.",
+            measurements=measurements,
+        )
     return Finding(
         name="sum",
         state="caution",
-        sentence=f"Rows miss one by up to {worst:.1g}: they were rounded, or something was cut off.",
-        numbers=numbers,
-        remedy="Ask the model for more digits and for every class, if it can give them.",
+        sentence=f"Rows deviate from a sum of 1 by up to {worst:.1g}: probabilities were rounded, "
+        "or classes were cut off.",
+        measurements=measurements,
+        remedy="Request more digits and all classes from the model, if it can return them.",
     )
 
 
-def steps_in_one(answers: Array) -> int | None:
-    """Of how many equal steps all answers are whole multiples; None if of none that can be told."""
-    exact = answers[(answers > NEXT_TO) & (answers < 1 - NEXT_TO)].astype(np.float64)
+def steps_per_unit(probabilities: Array) -> int | None:
+    """The number of equal steps between 0 and 1 to which all probabilities are rounded.
+
+    None if they are not rounded to any of GRIDS.
+
+    >>> steps_per_unit(np.array([[0.25, 0.75]])), steps_per_unit(np.array([[1 / 7, 6 / 7]]))
+    (100, None)
+    """
+    inner = (probabilities > NEXT_TO) & (probabilities < 1 - NEXT_TO)
+    exact = probabilities[inner].astype(np.float64)
     if not len(exact):
         return None
     for steps in GRIDS:
@@ -48,151 +56,186 @@ def steps_in_one(answers: Array) -> int | None:
     return None
 
 
-def digits(answers: Array) -> Finding:
-    """Rounding hides what a small change of an image does."""
-    if ((answers == 0) | (answers == 1)).all():
+def _precision(steps: int) -> str:
+    """The precision of a grid in words."""
+    if steps == 10:
+        return "1 digit"
+    is_decimal = str(steps).strip("0") == "1"
+    return f"{len(str(steps)) - 1} digits" if is_decimal else f"steps of 1/{steps}"
+
+
+def check_digits(probabilities: Array) -> Finding:
+    """Whether probabilities are rounded, which hides the effect of small changes of an image."""
+    if ((probabilities == 0) | (probabilities == 1)).all():
         return Finding(
             name="digits",
             state="good",
-            sentence="Answers are classes; there are no digits to round.",
+            sentence="The model returns classes only, so there are no digits to round.",
         )
-    steps = steps_in_one(answers)
-    numbers = {"steps": steps}
+    steps = steps_per_unit(probabilities)
     if steps is None:
-        if (answers == answers.astype(np.float16)).all():
-            return Finding(
-                name="digits",
-                state="good",
-                sentence="Answers are half-precision numbers: three to four digits, enough for a search by candidates.",
-                numbers={**numbers, "half": True},
-                remedy="Finite differences (soda) want full precision, or a larger mu.",
-            )
-        return Finding(
-            name="digits",
-            state="good",
-            sentence="Answers are not visibly rounded.",
-            numbers=numbers,
-        )
-    told = (
-        f"{len(str(steps)) - 1} digits" if str(steps).strip("0") == "1" else f"steps of 1/{steps}"
-    )
-    told = "1 digit" if steps == 10 else told
-    if steps >= 100:
+        return _unrounded(probabilities)
+    precision = _precision(steps)
+    if steps >= COARSEST:
         return Finding(
             name="digits",
             state="caution",
-            sentence=f"Answers are rounded to {told}: a probe that moves them by less sees nothing.",
-            numbers=numbers,
-            remedy="Ask the model for more digits; until then prefer a search by candidates (soda-e) to differences.",
+            sentence=f"Probabilities are rounded to {precision}: smaller changes are invisible.",
+            measurements={"steps": steps},
+            remedy="Request more digits from the model. Until then prefer soda-e, which compares "
+            "candidates, to finite differences (soda).",
         )
     return Finding(
         name="digits",
         state="bad",
-        sentence=f"Answers are rounded to {told}: too coarse to tell a better image from a worse one.",
-        numbers=numbers,
-        remedy="Ask the model for more digits.",
+        sentence=f"Probabilities are rounded to {precision}: too coarse to compare two versions of "
+        "an image.",
+        measurements={"steps": steps},
+        remedy="Request more digits from the model.",
     )
 
 
-def completeness(answers: Array) -> Finding:
-    """Services often keep the few best classes and fill the rest with one number."""
-    classes = answers.shape[1]
-    above = answers > answers.min(axis=1, keepdims=True)
-    kept = above.sum(axis=1)
-    most = int(kept.max())
-    numbers = {"kept": most, "classes": classes}
+def _unrounded(probabilities: Array) -> Finding:
+    """Probabilities on no grid, in full or in half precision."""
+    if (probabilities == probabilities.astype(np.float16)).all():
+        return Finding(
+            name="digits",
+            state="good",
+            sentence="Probabilities are half-precision numbers. Their three to four digits are "
+            "enough for soda-e, which compares candidates.",
+            measurements={"steps": None, "half_precision": True},
+            remedy="Finite differences (soda) need full precision, or a larger mu.",
+        )
+    return Finding(
+        name="digits",
+        state="good",
+        sentence="Probabilities are not visibly rounded.",
+        measurements={"steps": None},
+    )
+
+
+def check_completeness(probabilities: Array) -> Finding:
+    """Whether all classes are returned; services often keep the best and fill up the rest."""
+    classes = probabilities.shape[1]
+    lowest = probabilities.min(axis=1, keepdims=True)
+    returned = (probabilities > lowest).sum(axis=1)
+    most = int(returned.max())
+    measurements = {"classes_returned": most, "classes": classes}
     if most == 0:
         return Finding(
             name="completeness",
             state="bad",
-            sentence="The model gives every class the same probability: there is nothing to learn from.",
-            numbers=numbers,
-            remedy="Check its normalisation and its output (--mean, --std, --pixel-range, --output).",
+            sentence="The model gives every class the same probability: there is nothing to learn "
+            "from.",
+            measurements=measurements,
+            remedy="Check the input normalisation and the output of the model (mean, std, "
+            "pixel_range, output).",
         )
-    hard = bool((answers.max(axis=1) >= 1 - SATURATED).all()) and bool(
-        (answers.min(axis=1) == 0).all()
-    )
-    if most == 1 and classes > 2 and (hard or (kept == 1).all()):
+    is_certain = bool((probabilities.max(axis=1) >= 1 - SATURATED).all())
+    is_zero_elsewhere = bool((lowest == 0).all())
+    is_one_class = (is_certain and is_zero_elsewhere) or bool((returned == 1).all())
+    if most == 1 and classes > 2 and is_one_class:
         return Finding(
             name="completeness",
             state="caution",
-            sentence="Only the best class is answered, or nothing is left for the others: there is no slope to follow, "
-            "but classes can be counted.",
-            numbers=numbers,
-            remedy="Ask the model for the probabilities of all classes; until then search by candidates (soda-e).",
+            sentence="Only the best class is returned, or nothing is left for the others: there is "
+            "no gradient to follow, but classes can be counted.",
+            measurements=measurements,
+            remedy="Request the probabilities of all classes from the model. Until then use "
+            "soda-e, which compares candidates.",
         )
-    if (
-        classes - most >= 2 and np.mean(kept == most) >= 0.9
-    ):  # rounding alone would leave a varying number
+    # rounding alone would leave a varying number of classes
+    if classes - most >= 2 and np.mean(returned == most) >= 0.9:
         return Finding(
             name="completeness",
             state="caution",
-            sentence=f"Only the best {most} of {classes} classes are answered; the rest is one number for all.",
-            numbers=numbers,
-            remedy="Ask the model for all classes: what the others gain or lose is part of the objective.",
+            sentence=f"Only the best {most} of {classes} classes are returned; all others have the "
+            "same value.",
+            measurements=measurements,
+            remedy="Request all classes from the model: the objective depends on all of them.",
         )
     return Finding(
         name="completeness",
         state="good",
-        sentence=f"All {classes} classes are answered.",
-        numbers=numbers,
+        sentence=f"All {classes} classes are returned.",
+        measurements=measurements,
     )
 
 
-def saturation(answers: Array) -> Finding:
-    """An answer of exactly one does not move when the image does."""
-    top = answers.max(axis=1)
-    full = float(np.mean(top >= 1 - SATURATED))
-    sure = float(np.mean(top >= 0.999))
-    numbers = {"saturated": full, "above_0.999": sure, "mean_confidence": float(top.mean())}
-    told = f"{full:.0%} of the answers are exactly one, {sure:.0%} above 0.999"
-    if full > 0.8:
+def check_saturation(probabilities: Array) -> Finding:
+    """How many probabilities are exactly 1: those do not change when the image does."""
+    confidence = probabilities.max(axis=1)
+    saturated = float(np.mean(confidence >= 1 - SATURATED))
+    high = float(np.mean(confidence >= 0.999))
+    measurements = {
+        "share_saturated": saturated,
+        "share_above_0.999": high,
+        "mean_confidence": float(confidence.mean()),
+    }
+    summary = f"The confidence is exactly 1 for {saturated:.0%} of the images, above 0.999 for "
+    summary += f"{high:.0%}"
+    if saturated > 0.8:
         return Finding(
             name="saturation",
             state="caution",
-            sentence=f"{told}: they do not move with the image until the class does.",
-            numbers=numbers,
-            remedy="Ask the model for logits (--logits) or a higher temperature; until then prefer soda-e.",
+            sentence=f"{summary}: it does not change with the image until the class changes.",
+            measurements=measurements,
+            remedy="Request logits from the model (logits=True) or a higher temperature. Until "
+            "then prefer soda-e.",
         )
-    if full > 0.3 or sure > 0.9:
+    if saturated > 0.3 or high > 0.9:
         return Finding(
             name="saturation",
             state="caution",
-            sentence=f"{told}: few images are left to learn from.",
-            numbers=numbers,
-            remedy="More images help; so do logits (--logits) or a higher temperature.",
+            sentence=f"{summary}: few images are left to learn from.",
+            measurements=measurements,
+            remedy="More images help, and so do logits (logits=True) or a higher temperature.",
         )
-    return Finding(name="saturation", state="good", sentence=f"{told}.", numbers=numbers)
+    return Finding(
+        name="saturation", state="good", sentence=f"{summary}.", measurements=measurements
+    )
 
 
-def repeatability(first: Array, again: Array, once_more: Array | None) -> Finding:
-    """`again` has the same images in other company; `once_more`, if that differed, in the same company as `again`."""
-    difference = float(np.abs(first - again).max())
-    changed = float(np.mean(first.argmax(axis=1) != again.argmax(axis=1)))
-    numbers = {"images": len(first), "largest_difference": difference, "answers_changed": changed}
+def check_repeatability(first: Array, second: Array, third: Array | None) -> Finding:
+    """Whether the same images get the same responses again.
+
+    `second` are the responses to the same images in a different batch. `third`, queried if they
+    differ from `first`, are the responses to the same batch as `second`.
+    """
+    difference = float(np.abs(first - second).max())
+    changed = float(np.mean(first.argmax(axis=1) != second.argmax(axis=1)))
+    measurements = {
+        "images": len(first),
+        "largest_difference": difference,
+        "share_changed": changed,
+    }
     if difference <= SAME:
         return Finding(
             name="repeatability",
             state="good",
-            sentence="The same image gets the same answer, in whatever company it is asked.",
-            numbers=numbers,
+            sentence="The same image gets the same response, whatever the other images of its "
+            "batch.",
+            measurements=measurements,
         )
-    told = f"up to {difference:.2g} apart, another class for {changed:.0%}"
-    if once_more is not None and float(np.abs(again - once_more).max()) <= min(
-        SAME, difference / 10
-    ):
-        return Finding(
-            name="repeatability",
-            state="bad" if changed > 0.05 else "caution",
-            sentence=f"An image's answer depends on the other images of its request ({told}).",
-            numbers={**numbers, "company": True},
-            remedy="Put the model into evaluation mode (its batch norm is in training mode), or ask one image at a "
-            "time (--request-size 1).",
+    tolerance = min(SAME, difference / 10)
+    depends_on_batch = third is not None and float(np.abs(second - third).max()) <= tolerance
+    summary = f"differences up to {difference:.2g}, a different class for {changed:.0%}"
+    if depends_on_batch:
+        sentence = "The response to an image depends on the other images of its batch"
+        remedy = (
+            "Put the model into evaluation mode (its batch norm is in training mode), or send one "
+            "image per request (request_size=1)."
+        )
+    else:
+        sentence = "The same image does not get the same response twice"
+        remedy = (
+            "Switch off randomness in the model (dropout, random crops). Otherwise a comparison "
+            "needs more images."
         )
     return Finding(
         name="repeatability",
         state="bad" if changed > 0.05 else "caution",
-        sentence=f"The same image does not get the same answer twice ({told}).",
-        numbers={**numbers, "company": False},
-        remedy="Switch off what is random in the model (dropout, random crops); comparing needs more images otherwise.",
+        sentence=f"{sentence} ({summary}).",
+        measurements={**measurements, "depends_on_batch": depends_on_batch},
+        remedy=remedy,
     )

@@ -1,4 +1,7 @@
-"""Do two sets of answers come from one distribution? A permutation test, whose error rate holds for any sample."""
+"""Shift check: do the responses to two sets of images come from the same distribution?
+
+The check is a permutation test, so its rate of false alarms holds for samples of any size.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,14 @@ from soda_tta.types import Array
 
 LEVEL = 0.01  # one clean set in a hundred is called shifted
 PERMUTATIONS = 999  # the smallest p-value is then 0.001
-BEST, CLASSES = (
-    5,
-    30,
-)  # how many of the highest probabilities, and of the most answered classes, are compared
-NOTABLE = 0.03  # a fall of accuracy smaller than the estimate's own error is none
+HIGHEST = 5  # how many of the highest probabilities are compared
+CLASSES = 30  # how many of the most probable classes are compared
+NOTABLE = 0.03  # a smaller drop of accuracy is within the error of the estimate
 
 
 @dataclass(frozen=True)
 class TwoSample:
-    """`distance`: the largest Kolmogorov-Smirnov distance; `p_value`: how often chance alone reaches it."""
+    """The largest Kolmogorov-Smirnov distance, and how often chance alone reaches it."""
 
     distance: float
     p_value: float
@@ -29,85 +30,108 @@ class TwoSample:
 def two_sample_test(
     first: Array, second: Array, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> TwoSample:
-    """The largest Kolmogorov-Smirnov distance over several views of the answers, judged by shuffling the two sets.
+    """Compare the responses to two sets of images by a permutation test.
 
-    All views are shuffled together, so that no correction for their number is needed. If both sets come from one
-    distribution, a p-value below any level is no more frequent than that level, whatever the distribution.
+    The statistic is the largest Kolmogorov-Smirnov distance over several views of the responses.
+    All views are permuted together, so no correction for their number is needed. If both sets
+    come from one distribution, a p-value below a level occurs at most at the rate of that level.
 
+    Parameters
+    ----------
+    first, second : array, shape (images, classes)
+        Probabilities.
+    permutations : int, default=999
+        Random divisions of the responses into two sets.
+    seed : int, default=0
+        Seed of the permutations.
+
+    Examples
+    --------
     >>> rows = np.random.default_rng(0).dirichlet(np.ones(3), 60)
-    >>> two_sample_test(rows[:30], rows[30:]).p_value > 0.05, two_sample_test(rows[:30], np.eye(3)[[0] * 30]).p_value
-    (True, 0.001)
+    >>> two_sample_test(rows[:30], rows[30:]).p_value > 0.05
+    True
+    >>> two_sample_test(rows[:30], np.eye(3)[[0] * 30]).p_value
+    0.001
     """
     views = _views(np.concatenate([first, second]).astype(np.float64))
     weights = np.concatenate(
         [np.full(len(first), 1 / len(first)), np.full(len(second), -1 / len(second))]
     )
     generator = np.random.default_rng(seed)
-    columns = np.stack(
-        [weights, *(generator.permutation(weights) for _ in range(permutations))], axis=1
-    )
+    permuted = [generator.permutation(weights) for _ in range(permutations)]
+    columns = np.stack([weights, *permuted], axis=1)
     largest = np.zeros(permutations + 1)
     for view in views.T:
         order = np.argsort(view, kind="stable")
-        ends = np.append(
-            np.diff(view[order]) > 0, True
-        )  # between equal values there is nothing to compare
-        largest = np.maximum(largest, np.abs(np.cumsum(columns[order], axis=0)[ends]).max(axis=0))
-    reached = np.sum(
-        largest[1:] >= largest[0] - 1e-9
-    )  # a tie counts for chance, so that the level holds
+        # distribution functions are compared only at the last of equal values
+        is_last = np.append(np.diff(view[order]) > 0, True)
+        distances = np.abs(np.cumsum(columns[order], axis=0)[is_last]).max(axis=0)
+        largest = np.maximum(largest, distances)
+    # a tie counts as reached, so that the level holds
+    reached = np.sum(largest[1:] >= largest[0] - 1e-9)
     return TwoSample(float(largest[0]), float((1 + reached) / (1 + permutations)))
 
 
 def _views(rows: Array) -> Array:
-    """How sure the answers are (highest probabilities, entropy), and of what (probabilities of classes).
+    """The highest probabilities, the entropy, and the probabilities of some classes.
 
-    Which classes are looked at is decided by both sets together, or the shuffling would not be fair.
+    Both sets together decide which classes are compared, or the permutations would not be fair.
     """
-    best = -np.sort(-rows, axis=1)[:, :BEST]
+    highest = -np.sort(-rows, axis=1)[:, :HIGHEST]
     entropy = -(rows * np.log(rows + 1e-12)).sum(axis=1, keepdims=True)
     classes = np.argsort(-rows.mean(axis=0), kind="stable")[:CLASSES]
-    return np.concatenate([best, entropy, rows[:, classes]], axis=1)
+    return np.concatenate([highest, entropy, rows[:, classes]], axis=1)
 
 
-def shift(answers: Array, clean: Array, *, now: float, usual: float, seed: int = 0) -> Finding:
-    """Adapting undoes a shift; where there is none it can only harm. `now`, `usual`: estimates of accuracy."""
-    test = two_sample_test(answers, clean, seed=seed)
-    numbers = {
+def check_shift(
+    probabilities: Array,
+    clean: Array,
+    *,
+    accuracy: float,
+    clean_accuracy: float,
+    seed: int = 0,
+) -> Finding:
+    """Whether the images are shifted: adapting undoes a shift, and harms without one.
+
+    `clean` are the responses to clean images; both accuracies are estimates.
+    """
+    test = two_sample_test(probabilities, clean, seed=seed)
+    measurements = {
         "p_value": test.p_value,
         "level": LEVEL,
         "distance": test.distance,
-        "estimated_accuracy": now,
-        "estimated_clean_accuracy": usual,
-        "images": len(answers),
-        "clean": len(clean),
+        "estimated_accuracy": accuracy,
+        "estimated_clean_accuracy": clean_accuracy,
+        "images": len(probabilities),
+        "clean_images": len(clean),
     }
-    told = (
-        f"p = {test.p_value:.3g} (permutation test on the answers, {len(answers)} against {len(clean)} clean images; "
-        f"wrong alarms at most {LEVEL:.0%})"
+    summary = (
+        f"p = {test.p_value:.3g} (permutation test on the responses to {len(probabilities)} images "
+        f"and {len(clean)} clean images; false alarms at most {LEVEL:.0%})"
     )
     if test.p_value > LEVEL:
         return Finding(
             name="shift",
             state="bad",
-            sentence=f"The model answers these images as it answers the clean ones: {told}.",
-            numbers=numbers,
-            remedy="Leave the images as they are: without a shift, adapting can only harm. A slight shift needs more "
-            "images to be seen.",
+            sentence=f"The model responds to these images as to the clean ones: {summary}.",
+            measurements=measurements,
+            remedy="Leave the images as they are: without a shift, adapting can only harm. More "
+            "images are needed to detect a slight shift.",
         )
-    fall = f"estimated accuracy {now:.0%}, on the clean ones {usual:.0%}"
-    if usual - now < NOTABLE:
+    accuracies = f"estimated accuracy {accuracy:.0%}, on clean images {clean_accuracy:.0%}"
+    if clean_accuracy - accuracy < NOTABLE:
         return Finding(
             name="shift",
             state="caution",
-            sentence=f"The answers differ from the clean ones, but hardly in accuracy ({fall}): {told}.",
-            numbers=numbers,
-            remedy="Look whether the classes are other ones than in the clean folder; that is nothing an image "
-            "adaptor can undo.",
+            sentence="The responses differ from those to clean images, but accuracy hardly does "
+            f"({accuracies}): {summary}.",
+            measurements=measurements,
+            remedy="Check whether the clean images show other classes. An image adaptor cannot "
+            "undo that.",
         )
     return Finding(
         name="shift",
         state="good",
-        sentence=f"The images are shifted ({fall}): {told}.",
-        numbers=numbers,
+        sentence=f"The images are shifted ({accuracies}): {summary}.",
+        measurements=measurements,
     )

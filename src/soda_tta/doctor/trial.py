@@ -1,103 +1,120 @@
-"""Is there room to gain? Four plain restorations, tried on a few images and judged as a search would judge them."""
+"""Trial: do simple restorations help? They are judged by mutual information, as in a search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from soda_tta.adaptors import Bank
+from soda_tta.adaptors import restorations as restore
+from soda_tta.adaptors.bank import NAMES
 from soda_tta.doctor.finding import Finding
 from soda_tta.objectives.equations import mutual_information
 from soda_tta.types import Array
 
-FEWEST = 24  # images a restoration; below, mutual information says nothing
+FEWEST = 24  # images per restoration; with fewer, mutual information means nothing
 RESAMPLES = 400
 LEVEL = 0.05  # over all restorations together
-USUAL_MEAN, USUAL_DEVIATION = 0.47, 0.24  # of pixels in natural photographs
 
 
-def median(images: Array) -> Array:
-    from scipy import ndimage
+def _on_arrays(restoration: Callable[[Tensor], Tensor]) -> Callable[[Array], Array]:
+    """A restoration of tensors as one of arrays."""
 
-    filtered: Array = ndimage.median_filter(images, size=(1, 1, 3, 3))
-    return filtered
+    def restored(images: Array) -> Array:
+        with torch.inference_mode():
+            pixels: Array = restoration(torch.from_numpy(np.array(images, np.float32))).numpy()
+        return pixels
 
-
-def blur(images: Array, sigma: float = 0.7) -> Array:
-    from scipy import ndimage
-
-    filtered: Array = ndimage.gaussian_filter(images, sigma=(0, 0, sigma, sigma))
-    return filtered
+    return restored
 
 
-def sharpen(images: Array) -> Array:
-    return images + 1.5 * (images - blur(images, 1.0))
+def _blur(images: Tensor) -> Tensor:
+    return restore.gaussian(images, 0.7)
 
 
-def stretch(images: Array) -> Array:
-    """Every image to the usual brightness and contrast."""
-    mean = images.mean(axis=(1, 2, 3), keepdims=True)
-    deviation = np.maximum(images.std(axis=(1, 2, 3), keepdims=True), 0.02)
-    stretched: Array = (images - mean) / deviation * USUAL_DEVIATION + USUAL_MEAN
-    return stretched
+def _sharpen(images: Tensor) -> Tensor:
+    return images + 1.5 * (images - restore.gaussian(images, 1.0))
+
+
+def _standard_contrast(images: Array) -> Array:
+    """Every image with the mean and the deviation of ordinary photographs."""
+    bank = Bank().build()
+    bank.parameters[NAMES.index("standard contrast")] = 1
+    return bank(images)
 
 
 RESTORATIONS: dict[str, Callable[[Array], Array]] = {
-    "a 3x3 median": median,
-    "a slight blur": blur,
-    "sharpening": sharpen,
-    "usual contrast": stretch,
+    "a 3x3 median": _on_arrays(restore.median),
+    "a slight blur": _on_arrays(_blur),
+    "sharpening": _on_arrays(_sharpen),
+    "standard contrast": _standard_contrast,
 }
 
 
-def gains(before: Array, after: dict[str, Array], seed: int = 0) -> dict[str, tuple[float, float]]:
-    """Of each restoration: what it adds to the mutual information, and the one-sided lower bound of that.
+def information_gains(
+    before: Array, after: dict[str, Array], seed: int = 0
+) -> dict[str, tuple[float, float]]:
+    """The gain in mutual information of each restoration, and its one-sided lower bound.
 
-    The bound is a bootstrap over images, corrected for looking at several restorations.
+    The bound is a bootstrap over images, corrected for the number of restorations. `before` are
+    the probabilities of the images as they are, `after` those of each restoration.
     """
     generator = np.random.default_rng(seed)
     draws = generator.integers(0, len(before), (RESAMPLES, len(before)))
-    usual = np.array([mutual_information(before[draw]) for draw in draws])
-    found = {}
+    resampled_before = np.array([mutual_information(before[draw]) for draw in draws])
+    gains = {}
     for name, rows in after.items():
-        differences = np.array([mutual_information(rows[draw]) for draw in draws]) - usual
+        resampled = np.array([mutual_information(rows[draw]) for draw in draws])
         gain = mutual_information(rows) - mutual_information(before)
-        found[name] = (gain, float(np.quantile(differences, LEVEL / len(after))))
-    return found
+        bound = np.quantile(resampled - resampled_before, LEVEL / len(after))
+        gains[name] = (gain, float(bound))
+    return gains
 
 
-def trial(
-    pieces: Iterable[Array], before: Array, ask: Callable[[Array], Array], seed: int = 0
+def try_restorations(
+    batches: Iterable[Array], before: Array, query: Callable[[Array], Array], seed: int = 0
 ) -> Finding:
-    """One query an image for each restoration; `before` are the answers to the images of all pieces as they are."""
+    """Query every restoration of the images, one query per image and restoration.
+
+    `before` are the probabilities of the images of all batches as they are.
+    """
     rows: dict[str, list[Array]] = {name: [] for name in RESTORATIONS}
-    for images in pieces:
-        for name, restore in RESTORATIONS.items():
-            rows[name].append(ask(np.clip(restore(images), 0, 1).astype(np.float32)))
-    found = gains(before, {name: np.concatenate(each) for name, each in rows.items()}, seed)
-    best = max(found, key=lambda name: found[name][1])
-    gain, low = found[best]
-    numbers = {
+    for images in batches:
+        for name, restoration in RESTORATIONS.items():
+            rows[name].append(query(np.clip(restoration(images), 0, 1).astype(np.float32)))
+    after = {name: np.concatenate(parts) for name, parts in rows.items()}
+    gains = information_gains(before, after, seed)
+    best = max(gains, key=lambda name: gains[name][1])
+    gain, bound = gains[best]
+    measurements = {
         "images": len(before),
         "best": best,
         "gain": gain,
-        "low": low,
+        "lower_bound": bound,
         "level": LEVEL,
-        "all": {name: {"gain": value, "low": bound} for name, (value, bound) in found.items()},
+        "restorations": {
+            name: {"gain": value, "lower_bound": low} for name, (value, low) in gains.items()
+        },
     }
-    if low > 0:
+    if bound > 0:
         return Finding(
             name="trial",
             state="good",
-            sentence=f"Already {best} raises the mutual information of {len(before)} images by {gain:.2f} nats (at "
-            f"least {low:.2f}, with {1 - LEVEL:.0%} confidence): there is room to gain.",
-            numbers=numbers,
+            sentence=f"A simple restoration already helps: {best} raises the mutual information of "
+            f"{len(before)} images by {gain:.2f} nats (at least {bound:.2f}, with "
+            f"{1 - LEVEL:.0%} confidence).",
+            measurements=measurements,
         )
     return Finding(
         name="trial",
         state="caution",
-        sentence=f"None of {len(found)} plain restorations is sure to help {len(before)} images (best {best}, "
-        f"{gain:+.2f} nats of mutual information): if there is room to gain, it needs a search.",
-        numbers=numbers,
-        remedy="Let the run judge itself on images it did not learn from, and leave the images alone if it says so.",
+        sentence=f"None of {len(gains)} simple restorations helps {len(before)} images with "
+        f"certainty (the best is {best}, {gain:+.2f} nats of mutual information). If there is "
+        "anything to gain, finding it needs a search.",
+        measurements=measurements,
+        remedy="Let the run judge itself on images it did not learn from, and leave the images "
+        "alone if its verdict says so.",
     )

@@ -102,16 +102,19 @@ class Execution:
         outcome = self._adapt(work)
         outcome = replace(outcome, reason=outcome.reason or self.method.ending(work, outcome))
         after = outcome.probabilities
+        unreached = 0
         if after is None and outcome.stopped != "interrupted":
             last = self._pass(outcome.adaptor, "evaluate", fallback=before, known=outcome.known)
             try:
                 after = last.run()
+                unreached = last.unreached
             except Interrupted:
                 outcome = replace(outcome, stopped="interrupted")
                 outcome = replace(outcome, reason=self.method.ending(work, outcome))
         if after is not None and outcome.average:
             after = (before + after) / 2  # both were received already
-        return self._run(before, after, outcome, work.history)
+        run = self._run(before, after, outcome, work.history)
+        return replace(run, unreached=unreached)
 
     def _pass(
         self,

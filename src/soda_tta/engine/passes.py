@@ -64,6 +64,7 @@ class Pass:
         if known is not None:
             self.wanted = np.isnan(known[:, 0])
         self.rows: list[Array] = []  # pieces in order
+        self.unreached = 0  # images that the budget did not cover
         if len(file.kept):
             self.rows.append(file.kept)
         meter.recover(int(self.wanted[: len(file.kept)].sum()), purpose)
@@ -122,4 +123,5 @@ class Pass:
         if self.known is not None:
             rows = np.where(self.wanted[:, None], rows, self.known)
         self.rows.append(rows[start:])
-        self.listener(Notice(f"{int(self.wanted[start:].sum()):,} {UNREACHED}"))
+        self.unreached = int(self.wanted[start:].sum())
+        self.listener(Notice(f"{self.unreached:,} {UNREACHED}"))

@@ -42,6 +42,7 @@ class Run:
     seconds : how long it took, over all processes.
     notices : what the user should know.
     verdict : whether to deploy the adaptor; None if the method gives no verdict.
+    unreached : images that keep their unadapted answer because the budget ran out.
     """
 
     before: Array
@@ -56,6 +57,7 @@ class Run:
     seconds: float
     notices: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
+    unreached: int = 0
 
     @property
     def probabilities(self) -> Array:
@@ -95,6 +97,7 @@ class Run:
                 "before": mean_confidence(self.before),
                 "after": None if self.after is None else mean_confidence(self.after),
             },
+            "unreached_images": self.unreached,
             "seconds": round(self.seconds, 3),
             "notices": self.notices,
             "verdict": None if self.verdict is None else self.verdict.facts(),
@@ -145,6 +148,7 @@ class Run:
             seconds=facts["seconds"],
             notices=facts["notices"],
             verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
+            unreached=facts["unreached_images"],
         )
 
 

@@ -1,4 +1,7 @@
-"""What a person looks at after a run: one self-contained HTML page. Labels enter here and in the bench only."""
+"""Reports: one self-contained HTML page about a run, several runs or a bench store.
+
+Labels are used here, in the bench and in certificates, and never by the engine.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,15 @@ __all__ = ["Report", "write_report"]
 
 @dataclass(frozen=True)
 class Report:
-    """Where the page is, and what it says for a pipeline."""
+    """A written report.
+
+    Attributes
+    ----------
+    path : Path
+        The HTML file.
+    facts : dict
+        The content of the page as plain JSON, for pipelines.
+    """
 
     path: Path
     facts: dict[str, Any]
@@ -33,16 +44,52 @@ def write_report(
     classes: Any = None,
     price: float | None = None,
 ) -> Report:
-    """Write the page of a run, of several runs side by side, or of a bench store, to `path`.
+    """Write a report about a run, about several runs side by side, or about a bench store.
 
-    `subjects`: runs, run directories, or the folder of one store. `images`: those the run was made with, for its
-    pictures. `labels`: of all images or some, for measuring. `classes`: their names. `price`: of a thousand queries.
+    The model is not queried.
+
+    Parameters
+    ----------
+    subjects : Run, path, or a list of them
+        A run, a run directory (finished or not), or the folder of one bench store. Several runs
+        are compared on one page.
+    path : str or Path
+        The HTML file to write.
+    images : path, array or Images, default=None
+        The images the run was made with. A run does not store its images; with them the page
+        shows the images whose predictions changed most. By default they are looked up where the
+        recorded command found them.
+    labels : path, array or data set name, default=None
+        True classes of all images or of some of them. They turn estimates into measurements.
+    classes : path or list of str, default=None
+        Names of the model's classes, in the model's order.
+    price : float, default=None
+        Price per 1,000 queries, in any currency. By default no cost is shown.
+
+    Returns
+    -------
+    Report
+        The path of the page and its content as plain JSON.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from soda_tta import adapt
+    >>> images = np.random.default_rng(0).random((20, 8, 8, 3), np.float32)
+    >>> model = lambda batch: np.stack([batch.mean((1, 2, 3)), 1 - batch.mean((1, 2, 3))], axis=1)
+    >>> run = adapt(images, model, method="lame")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report = write_report(run, f"{folder}/page.html", price=1.5)
+    >>> report.facts["images"], report.facts["total_queries"], report.facts["cost"]
+    (20, 20, 0.03)
     """
     try:
-        from soda_tta.report.contents import page_of
+        from soda_tta.report.build import build_page
     except ImportError as error:
-        raise SodaError(f"a report needs {error.name}: pip install 'soda-tta[report]'.") from error
+        message = f"a report needs {error.name}: pip install 'soda-tta[report]'."
+        raise SodaError(message) from error
     several = list(subjects) if isinstance(subjects, list | tuple) else [subjects]
-    html, facts = page_of(several, images=images, labels=labels, classes=classes, price=price)
+    html, facts = build_page(several, images=images, labels=labels, classes=classes, price=price)
     write_text(Path(path), html)
     return Report(Path(path), facts)

@@ -1,8 +1,9 @@
-"""The page of a bench store: its table, what each method gains and costs, and accuracy over queries."""
+"""The page of a bench store: its table, gains and costs by method, and accuracy over queries."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -12,102 +13,154 @@ from soda_tta.bench.figure_data import curve
 from soda_tta.bench.store import Store
 from soda_tta.bench.tables import column_names, in_order, make_table, once, what_varies
 from soda_tta.report import figures
-from soda_tta.report.page import render
-from soda_tta.report.run_page import Figure
+from soda_tta.report.page import Figure, render
 
-Entry = tuple[str, Cell, dict[str, Any]]
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the page needs of one cell; the only place here that reads a cell's result."""
+
+    column: str  # the name of its column in the table
+    corruption: str
+    seed: int
+    before: float  # accuracy in %
+    after: float
+    queries: int
+    queries_per_image: float
+    seconds: float
+    curve: list[tuple[float, float]]  # queries and accuracy while learning
+
+
+def _measurement(column: str, cell: Cell, result: dict[str, Any]) -> Measurement:
+    return Measurement(
+        column=column,
+        corruption=cell.corruption,
+        seed=cell.seed,
+        before=result["before"],
+        after=result["after"],
+        queries=sum(result["queries"].values()),
+        queries_per_image=result["queries_per_image"],
+        seconds=result["seconds"],
+        curve=[(point["queries"], point["accuracy"]) for point in curve(result)],
+    )
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Means over the cells of one column of the table."""
+
+    name: str
+    cells: int
+    before: float
+    after: float
+    queries_per_image: float
+    seconds: float
+    gain: float  # in points
+    worse: int  # cells whose accuracy fell
 
 
 def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
-    """HTML of a store, and its table as facts."""
+    """The HTML of a bench store, and its tables as plain JSON."""
     store = Store(folder)
+    title = folder.resolve().name
     table = make_table(in_order(store))
     rows = table.cells() if len(store) else []
-    entries = _named(store)
-    gains = _gains(entries)
+    # cells that differ in more than the method do not compete with each other
+    comparable = not what_varies(store)
+    cells = _measurements(once(store))
+    gains = _gains(cells)
+    all_cells = _measurements(list(store))
     html = render(
         "bench.html",
-        title=folder.resolve().name,
+        title=title,
         count=len(store),
         rows=rows,
-        best=[
-            None if what_varies(store) else best_of(row) for row in rows[1:-1]
-        ],  # else it is no contest
+        best=[best_column(row) if comparable else None for row in rows[1:-1]],
         gains=gains,
-        curves=_curves(entries),
+        curves=_curves(cells),
         protocol=table.told(),
-        time=_time(sum(result["seconds"] for _, result in store)),
-        queries=sum(sum(result["queries"].values()) for _, result in store),
+        time=_duration(sum(cell.seconds for cell in all_cells)),
+        queries=sum(cell.queries for cell in all_cells),
         unfinished=_unfinished(folder),
     )
-    return html, {
-        "title": folder.resolve().name,
+    facts = {
+        "title": title,
         "cells": len(store),
         "table": rows,
-        "gains": gains,
+        "gains": [asdict(gain) for gain in gains],
     }
+    return html, facts
 
 
-def best_of(row: list[str]) -> int | None:
-    """The column of the highest accuracy of a row."""
-    values = {place: float(text.split()[0]) for place, text in enumerate(row) if place and text}
-    return max(values, key=lambda place: values[place]) if len(values) > 1 else None
+def best_column(row: list[str]) -> int | None:
+    """The position of the highest accuracy in a row of the table; None if there is only one.
+
+    >>> best_column(["fog", "41.0", "52.3 ± 0.7", ""])
+    2
+    """
+    values = {
+        position: float(text.split()[0]) for position, text in enumerate(row) if position and text
+    }
+    return max(values, key=lambda position: values[position]) if len(values) > 1 else None
 
 
-def _gains(entries: list[Entry]) -> list[dict[str, Any]]:
-    """For each column of the table, over all its cells: the mean accuracy before and after, and how often it harms."""
-    cells: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    corrupted = [
-        entry for entry in entries if entry[1].corruption != CLEAN
-    ]  # as in the table's mean
-    for name, _, result in corrupted or entries:
-        cells[name].append(result)
-    rows = [
-        {
-            "name": name,
-            "cells": len(results),
-            **{part: round(mean(result[part] for result in results), 2) for part in MEANS},
-            "gain": round(mean(result["after"] - result["before"] for result in results), 2),
-            "worse": sum(result["after"] < result["before"] for result in results),
-        }
-        for name, results in cells.items()
-    ]
-    return sorted(rows, key=lambda row: -float(row["gain"]))
-
-
-MEANS = ("before", "after", "queries_per_image", "seconds")
-
-
-def _named(store: Store) -> list[Entry]:
+def _measurements(entries: list[tuple[Cell, dict[str, Any]]]) -> list[Measurement]:
     """Every cell with the name of its column in the table."""
-    entries = once(store)
-    return [(name, *entry) for name, entry in zip(column_names(entries), entries, strict=True)]
+    columns = column_names(entries)
+    return [
+        _measurement(column, cell, result)
+        for column, (cell, result) in zip(columns, entries, strict=True)
+    ]
 
 
-def _curves(entries: list[Entry]) -> list[Figure]:
-    """Accuracy over queries, a figure a corruption; of several learning rates, the one that was kept."""
+def _gains(cells: list[Measurement]) -> list[Gain]:
+    """For each column, means over its cells; clean images are excluded, as in the table's mean."""
+    corrupted = [cell for cell in cells if cell.corruption != CLEAN]
+    by_column: dict[str, list[Measurement]] = defaultdict(list)
+    for cell in corrupted or cells:
+        by_column[cell.column].append(cell)
+    gains = [
+        Gain(
+            name=column,
+            cells=len(group),
+            before=round(mean(cell.before for cell in group), 2),
+            after=round(mean(cell.after for cell in group), 2),
+            queries_per_image=round(mean(cell.queries_per_image for cell in group), 2),
+            seconds=round(mean(cell.seconds for cell in group), 2),
+            gain=round(mean(cell.after - cell.before for cell in group), 2),
+            worse=sum(cell.after < cell.before for cell in group),
+        )
+        for column, group in by_column.items()
+    ]
+    return sorted(gains, key=lambda gain: -gain.gain)
+
+
+def _curves(cells: list[Measurement]) -> list[Figure]:
+    """Accuracy over queries, one figure per corruption; only the learning rate that was kept."""
     series: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(dict)
-    for name, cell, result in entries:
-        points = curve(result)
-        if len(points) < 2:
+    for cell in cells:
+        if len(cell.curve) < 2:
             continue
-        line = [(0.0, result["before"]), *((p["queries"], p["accuracy"]) for p in points)]
-        several = name in series[cell.corruption]
-        series[cell.corruption][f"{name}, seed {cell.seed}" if several else name] = line
+        curves = series[cell.corruption]
+        name = f"{cell.column}, seed {cell.seed}" if cell.column in curves else cell.column
+        curves[name] = [(0.0, cell.before), *cell.curve]
     return [
         Figure(
-            figures.lines(lines, f"{place}: accuracy over queries", "queries", "accuracy in %"),
-            f"{place.replace('_', ' ')}: true accuracy while learning, measured by the bench at no cost to the run.",
+            figures.lines(
+                curves, f"{corruption}: accuracy over queries", "queries", "accuracy in %"
+            ),
+            f"{corruption.replace('_', ' ')}: true accuracy while learning. The bench measures it "
+            "with queries that are not counted.",
         )
-        for place, lines in series.items()
+        for corruption, curves in series.items()
     ]
 
 
-def _time(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
 def _unfinished(folder: Path) -> int:
-    """Cells that were begun and have not ended."""
+    """How many cells were started and have not finished."""
     working = folder / "working"
     return sum(path.is_dir() for path in working.iterdir()) if working.is_dir() else 0

@@ -1,4 +1,4 @@
-"""The exact commands: to make this run again, and to use what it learnt."""
+"""The commands on a page: to repeat the run, and to use its adaptor."""
 
 from __future__ import annotations
 
@@ -9,65 +9,62 @@ from typing import Any
 from soda_tta.adaptors import Identity
 from soda_tta.box.facts import as_options, unusual
 from soda_tta.methods import all_methods
-from soda_tta.report.account import Account
+from soda_tta.report.record import RunRecord
 
-OUT_OPTIONS = ("--resume", "--json", "--dry-run")
-
-
-def reproduce(account: Account) -> str:
-    """The command that was given, if the run remembers it; else one put together from the card."""
-    given = account.card.get("command")
-    if isinstance(given, list) and given:
-        words = ["soda-tta", *(without_password(str(w)) for w in given if w not in OUT_OPTIONS)]
-        for place, word in enumerate(words):  # another directory: this one holds the run already
-            if word.startswith("--out="):
-                words[place] = "--out=RUN"
-            elif words[place - 1] == "--out":
-                words[place] = "RUN"
-        return shlex.join(words)
-    return from_card(account.card)
+# These flags change what happens to the output, not what the run computes.
+OUTPUT_FLAGS = ("--resume", "--json", "--dry-run")
 
 
-def from_card(card: dict[str, Any]) -> str:
-    """The card knows every number; where the model and the images lie it does not: MODEL and IMAGES stand for them."""
-    words = [
-        "soda-tta",
-        "adapt",
-        "--model",
-        "MODEL",
-        *as_options(unusual(card.get("box", {}))),
-        "--images",
-        "IMAGES",
-    ]
-    words += ["--method", str(card.get("method"))]
-    known = all_methods().get(str(card.get("method")))
-    usual = {} if known is None else known.settings
+def reproduce_command(record: RunRecord) -> str:
+    """The recorded command with another output directory, or one derived from the card."""
+    recorded = record.card.get("command")
+    if not isinstance(recorded, list) or not recorded:
+        return command_from_card(record.card)
+    words = ["soda-tta"]
+    words += [without_password(str(word)) for word in recorded if word not in OUTPUT_FLAGS]
+    # the recorded directory already holds this run
+    for position, word in enumerate(words):
+        if word.startswith("--out="):
+            words[position] = "--out=RUN"
+        elif words[position - 1] == "--out":
+            words[position] = "RUN"
+    return shlex.join(words)
+
+
+def command_from_card(card: dict[str, Any]) -> str:
+    """A command with every setting of the card.
+
+    The card does not record the paths of the model and the images: MODEL and IMAGES stand for them.
+    """
+    words = ["soda-tta", "adapt", "--model", "MODEL", *as_options(unusual(card.get("box", {})))]
+    words += ["--images", "IMAGES", "--method", str(card.get("method"))]
+    method = all_methods().get(str(card.get("method")))
+    defaults = {} if method is None else method.settings
     for name, value in card.get("settings", {}).items():
-        if usual.get(name, _ABSENT) != value:
+        if name not in defaults or defaults[name] != value:
             words += ["--set", f"{name}={value}"]
     if card.get("budget") is not None:
         words += ["--budget", f"{card['budget']:g}"]
     return shlex.join([*words, "--seed", str(card.get("seed", 0)), "--out", "RUN"])
 
 
-_ABSENT = object()
-
-
-def deploy(account: Account) -> list[tuple[str, str]]:
-    """What for, and how; nothing if the run left no adaptor."""
-    if account.adaptor is None or isinstance(account.adaptor, Identity):
+def deployment_commands(record: RunRecord) -> list[tuple[str, str]]:
+    """Purpose and command of every way to use the adaptor; none if the run has no adaptor."""
+    if record.adaptor is None or isinstance(record.adaptor, Identity):
         return []
-    run = shlex.quote(str(account.folder)) if account.folder else "RUN"
-    model, size = option(account, "--model") or "MODEL", option(account, "--size")
-    resized = f" --size {size}" if size else ""
+    run = shlex.quote(str(record.folder)) if record.folder else "RUN"
+    model = shlex.quote(recorded_option(record, "--model") or "MODEL")
+    size = recorded_option(record, "--size")
+    size_option = f" --size {size}" if size else ""
     return [
         (
-            "Write it as an ONNX file that runs in front of the model anywhere",
+            "Export it as an ONNX file that runs in front of the model",
             f"soda-tta export {run} adaptor.onnx",
         ),
         (
-            "Answer new images with it, one query an image",
-            f"soda-tta apply --adaptor {run} --model {shlex.quote(model)} --images NEW{resized} --out answers.csv",
+            "Classify new images with it, one query per image",
+            f"soda-tta apply --adaptor {run} --model {model} --images NEW{size_option} "
+            "--out answers.csv",
         ),
         (
             "In your own code, without this package",
@@ -78,19 +75,19 @@ def deploy(account: Account) -> list[tuple[str, str]]:
     ]
 
 
-def option(account: Account, name: str) -> str | None:
-    """The value of an option of the remembered command."""
-    given = [str(word) for word in account.card.get("command") or []]
-    for place, word in enumerate(given):
-        if word == name and place + 1 < len(given):
-            return without_password(given[place + 1])
+def recorded_option(record: RunRecord, name: str) -> str | None:
+    """The value of an option of the recorded command."""
+    words = [str(word) for word in record.card.get("command") or []]
+    for position, word in enumerate(words):
+        if word == name and position + 1 < len(words):
+            return without_password(words[position + 1])
         if word.startswith(f"{name}="):
             return without_password(word.partition("=")[2])
     return None
 
 
 def without_password(word: str) -> str:
-    """A page is passed on; a password in an address is not.
+    """Remove the credentials from an address, because pages are passed on.
 
     >>> without_password("https://me:secret@host/v2/models/cats")
     'https://...@host/v2/models/cats'

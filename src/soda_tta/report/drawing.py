@@ -1,4 +1,4 @@
-"""matplotlib figures as SVG that lives inside a page: its text is text, and its colours are those of the page."""
+"""matplotlib figures as inline SVG: text stays text, and colours come from the page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-# Colours nobody would choose, so that they can be found in the SVG and handed over to the style sheet: the page is
-# light or dark as its reader wishes, and paper is always white.
-INK, LINE, BEFORE, AFTER = "#010203", "#010204", "#010205", "#010206"
+# Placeholder colours. They occur nowhere else, so `embedded` can replace them in the SVG by
+# variables of the style sheet: a page is light or dark as its reader prefers, and white on paper.
+INK = "#010203"
+LINE = "#010204"
+BEFORE = "#010205"
+AFTER = "#010206"
 SERIES = tuple(f"#0203{number:02x}" for number in range(6))
 VARIABLES = {
     INK: "var(--ink)",
@@ -24,18 +27,12 @@ VARIABLES = {
     AFTER: "var(--after)",
     **{colour: f"var(--series-{number})" for number, colour in enumerate(SERIES)},
 }
-STYLES = (
-    "-",
-    "--",
-    "-.",
-    ":",
-    (0, (5, 1, 1, 1, 1, 1)),
-    (0, (1, 2)),
-)  # told apart without colour, too
-SIZE = (4.4, 2.7)  # inches: a column of the page, and text of a readable size on a phone
+# line styles, so that curves can be distinguished without colour
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
+SIZE = (4.4, 2.7)  # inches: fits a column of the page and is readable on a phone
 SETTINGS: Any = {
-    "svg.fonttype": "none",  # text stays text: small, and in the page's own font
-    "text.parse_math": False,  # a class may be called $5
+    "svg.fonttype": "none",  # text stays text, in the font of the page
+    "text.parse_math": False,  # a class name may contain $
     "font.size": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -60,7 +57,7 @@ SETTINGS: Any = {
 
 @dataclass
 class Drawing:
-    """A figure under way; when its block ends, `svg` is there."""
+    """A figure to draw on. `svg` is set when the `drawing` block ends."""
 
     figure: Figure
     axes: Any
@@ -69,35 +66,33 @@ class Drawing:
 
 @contextmanager
 def drawing(title: str, size: tuple[float, float] = SIZE) -> Iterator[Drawing]:
-    """Axes to draw on. The title is for those who hear the page instead of seeing it."""
-    with matplotlib.rc_context(
-        {**SETTINGS, "svg.hashsalt": title}
-    ):  # a salt of its own: no two figures share an id
+    """Yield axes to draw on. The title is for screen readers; `size` is in inches."""
+    # a salt of its own, so that no two figures share an id
+    with matplotlib.rc_context({**SETTINGS, "svg.hashsalt": title}):
         figure = Figure(figsize=size, layout="constrained")
-        under_way = Drawing(figure, figure.add_subplot())
-        yield under_way
+        plot = Drawing(figure, figure.add_subplot())
+        yield plot
         buffer = io.StringIO()
         figure.savefig(
             buffer,
             format="svg",
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
-        under_way.svg = embedded(buffer.getvalue(), title)
+        plot.svg = embedded(buffer.getvalue(), title)
 
 
 def embedded(text: str, title: str) -> Markup:
-    """The <svg> element alone, scaled by the page, without names that two figures would share."""
+    """The <svg> element alone, scaled by the page, without ids that two figures would share."""
     svg = text[text.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="[^"]*">', "<g>", svg)
-    svg = re.sub(
-        r"<style.*?</style>", "", svg, flags=re.DOTALL
-    )  # it would reach out of the figure, to the whole page
+    # a style element would apply to the whole page
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)
     svg = re.sub(r" font-family: [^;\"]*;", "", svg)
     svg = re.sub(r'\s(?:width|height)="[\d.]+pt"', "", svg, count=2)
     svg = re.sub(
         r' (d|x|y|transform|points)="[^"]*"',
-        lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]),
+        lambda match: re.sub(r"(\.\d\d)\d+", r"\1", match[0]),
         svg,
     )
     for colour, variable in VARIABLES.items():

@@ -1,37 +1,55 @@
-"""Templates to HTML: everything is escaped but the figures we drew ourselves."""
+"""Render templates to HTML. Everything is escaped except the figures, which are drawn here."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from soda_tta._version import __version__
-from soda_tta.report.verdict_words import points
+from soda_tta.report.headline import points
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot and its caption."""
+
+    svg: Markup
+    caption: str
 
 
 def render(template: str, **values: Any) -> str:
-    """One self-contained page."""
+    """Render one self-contained page."""
     text = environment().get_template(template).render(version=__version__, **values)
-    # a file name need not be UTF-8, and a page must be
+    # a file name may contain bytes that are not UTF-8, a page may not
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @cache
 def environment() -> Environment:
-    made = Environment(
+    """The template environment with the filters of the pages."""
+    templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["percent"] = lambda share: f"{share:.1%}"
-    made.filters["points"] = points
-    made.filters["sentence"] = lambda words: (
-        words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
-    )
-    made.filters["thousands"] = lambda number: f"{number:,}"
-    return made
+    templates.filters["percent"] = lambda share: f"{share:.1%}"
+    templates.filters["points"] = points
+    templates.filters["sentence"] = as_sentence
+    templates.filters["thousands"] = lambda number: f"{number:,}"
+    return templates
+
+
+def as_sentence(text: str) -> str:
+    """A phrase with a capital and a full stop.
+
+    >>> as_sentence("median 0.80, contrast x1.20")
+    'Median 0.80, contrast x1.20.'
+    """
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."

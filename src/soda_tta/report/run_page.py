@@ -2,143 +2,157 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
-
-from markupsafe import Markup
 
 from soda_tta.adaptors import Identity
 from soda_tta.data import Images
-from soda_tta.engine.events import Step
 from soda_tta.report import figures
-from soda_tta.report.account import Account
-from soda_tta.report.answers import moved
-from soda_tta.report.commands import deploy, reproduce, without_password
-from soda_tta.report.findings import Findings
-from soda_tta.report.labels import Labels
-from soda_tta.report.page import render
-from soda_tta.report.response import measure
-from soda_tta.report.strip import ALIKE, make_strip, most_changed
-from soda_tta.report.verdict_words import headline
-from soda_tta.report.words import describe_response
+from soda_tta.report.analysis import Analysis
+from soda_tta.report.commands import deployment_commands, reproduce_command, without_password
+from soda_tta.report.examples import ALIKE, make_examples, most_changed
+from soda_tta.report.headline import headline
+from soda_tta.report.labels import UNKNOWN, Labels
+from soda_tta.report.page import Figure, render
+from soda_tta.report.predictions import ClassChange, total_variation
+from soda_tta.report.record import RunRecord
+from soda_tta.report.response import measure_response
+from soda_tta.report.response_text import describe_response
+from soda_tta.types import Array
 
-FEW = 8  # classes shown among those that gained, and among those that lost
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A plot and the sentence below it."""
-
-    svg: Markup
-    caption: str
+CLASSES_SHOWN = 8  # at most, among those that gained and among those that lost
 
 
-def run_page(found: Findings, labels: Labels | None, images: Images | None) -> str:
-    """HTML of one run: verdict, accuracy, changed images, the adaptor, curves, confidence, card and commands."""
-    account = found.account
+def run_page(analysis: Analysis, labels: Labels | None, images: Images | None) -> str:
+    """The HTML of one run."""
+    record = analysis.record
+    changes = [] if analysis.labelled is None else analysis.labelled.classes
     return render(
         "run.html",
-        title=account.title,
-        account=account,
-        found=found,
-        headline=headline(found),
-        shares=_shares(found),
-        confusions=_confusions(found),
-        gained=[change for change in _classes(found) if change.gain > 0][:FEW],
-        lost=[change for change in reversed(_classes(found)) if change.gain < 0][:FEW],
-        strip=_strip(found, labels, images),
+        title=record.title,
+        record=record,
+        analysis=analysis,
+        headline=headline(analysis),
+        shares=_class_shares(analysis),
+        confusions=_confusions(analysis),
+        gained=_gained(changes),
+        lost=_lost(changes),
+        examples=_examples(analysis, labels, images),
         alike=ALIKE,
-        adaptor=_adaptor(account, images),
-        curves=_curves(account),
-        confidence=_confidence(found),
-        card=flattened(account.card),
-        reproduce=reproduce(account),
-        deploy=deploy(account),
+        adaptor=_adaptor(record, images),
+        curves=_curves(record),
+        confidence=_confidence(analysis),
+        card=flattened(record.card),
+        reproduce=reproduce_command(record),
+        deployment=deployment_commands(record),
     )
 
 
-def _shares(found: Findings) -> Figure | None:
-    if found.before is None or found.after is None or len(found.class_names) < 2:
+def _gained(changes: list[ClassChange]) -> list[ClassChange]:
+    """The classes that gained most; `changes` are in descending order of gain."""
+    return [change for change in changes if change.gain > 0][:CLASSES_SHOWN]
+
+
+def _lost(changes: list[ClassChange]) -> list[ClassChange]:
+    """The classes that lost most."""
+    return [change for change in reversed(changes) if change.gain < 0][:CLASSES_SHOWN]
+
+
+def _class_shares(analysis: Analysis) -> Figure | None:
+    if analysis.before is None or analysis.after is None or len(analysis.class_names) < 2:
         return None
-    caption = "How often each class is given. With as many images of every class, all shares would be alike."
-    return Figure(figures.class_shares(found.before, found.after, found.class_names), caption)
+    caption = (
+        "How often each class is predicted. If the images contain all classes equally often, "
+        "all shares should be equal."
+    )
+    svg = figures.class_shares(analysis.before, analysis.after, analysis.class_names)
+    return Figure(svg, caption)
 
 
-def _classes(found: Findings) -> list[Any]:
-    return [] if found.measured is None else found.measured.classes
-
-
-def _confusions(found: Findings) -> list[tuple[str, list[list[tuple[int, float]]]]]:
+def _confusions(analysis: Analysis) -> list[tuple[str, list[list[tuple[int, float]]]]]:
     """Before and after: for each true class, counts and their shares of that class."""
-    measured = found.measured
-    if measured is None:
+    if analysis.labelled is None:
         return []
-    tables = [("before", measured.confusion_before), ("after", measured.confusion_after)]
+    matrices = {
+        "Before": analysis.labelled.confusion_before,
+        "After": analysis.labelled.confusion_after,
+    }
     return [
-        (name, [[(int(n), float(n) / max(1, int(row.sum()))) for n in row] for row in matrix])
-        for name, matrix in tables
+        (moment, [_with_shares(row) for row in matrix])
+        for moment, matrix in matrices.items()
         if matrix is not None
     ]
 
 
-def _strip(found: Findings, labels: Labels | None, images: Images | None) -> list[dict[str, Any]]:
-    account = found.account
-    if images is None or found.before is None or found.after is None or account.adaptor is None:
+def _with_shares(row: Array) -> list[tuple[int, float]]:
+    """Each count of a row with its share of the row."""
+    total = max(1, int(row.sum()))
+    return [(int(count), float(count) / total) for count in row]
+
+
+def _examples(
+    analysis: Analysis, labels: Labels | None, images: Images | None
+) -> list[dict[str, Any]]:
+    """The images whose predictions changed most, with their predictions."""
+    record = analysis.record
+    if images is None or record.adaptor is None:
         return []
-    assert account.before is not None and account.after is not None
-    old, new = found.before.classes, found.after.classes
-    harmed = (
-        None
-        if labels is None
-        else (old == labels.values[: len(old)]) & (new != labels.values[: len(old)])
-    )
-    distance = moved(account.before, account.after) + (
-        old != new
-    )  # another class before a mere change of mind
-    chosen = most_changed(distance, old, new, harmed)
+    if analysis.before is None or analysis.after is None:
+        return []
+    assert record.before is not None and record.after is not None
+    before = analysis.before.classes
+    after = analysis.after.classes
+    harmed = None
+    if labels is not None:
+        true_classes = labels.values[: len(before)]
+        harmed = (before == true_classes) & (after != true_classes)
+    # a different class counts more than any change of the probabilities
+    distance = total_variation(record.before, record.after) + (before != after)
+    chosen = most_changed(distance, before, after, harmed)
     rows = []
-    for picture in make_strip(account, images, chosen, {"adapted": account.adaptor}):
-        true = -1 if labels is None else int(labels.values[picture.index])
-        given = [
-            (a.classes[picture.index], a.confidence[picture.index])
-            for a in (found.before, found.after)
-        ]
-        answers = [
-            (found.class_names[c], float(sure), None if true < 0 else bool(c == true))
-            for c, sure in given
-        ]
+    for example in make_examples(record, images, chosen, {"adapted": record.adaptor}):
+        true = UNKNOWN if labels is None else int(labels.values[example.index])
         rows.append(
             {
-                "picture": picture,
-                "answers": answers,
-                "true": None if true < 0 else found.class_names[true],
+                "example": example,
+                "predictions": _predictions_of(analysis, example.index, true),
+                "true": None if true == UNKNOWN else analysis.class_names[true],
             }
         )
     return rows
 
 
-def _adaptor(account: Account, images: Images | None) -> dict[str, Any] | None:
-    """What it does, in its own words and as measured; None if there is none."""
-    if account.adaptor is None or isinstance(account.adaptor, Identity):
+def _predictions_of(
+    analysis: Analysis, index: int, true: int
+) -> list[tuple[str, float, bool | None]]:
+    """Class, confidence and correctness (None if unknown) of an image, before and after."""
+    assert analysis.before is not None and analysis.after is not None
+    rows = []
+    for predictions in (analysis.before, analysis.after):
+        predicted = predictions.classes[index]
+        correct = None if true == UNKNOWN else bool(predicted == true)
+        name = analysis.class_names[predicted]
+        rows.append((name, float(predictions.confidence[index]), correct))
+    return rows
+
+
+def _adaptor(record: RunRecord, images: Images | None) -> dict[str, Any] | None:
+    """The adaptor, as it describes itself and as measured; None if there is none."""
+    if record.adaptor is None or isinstance(record.adaptor, Identity):
         return None
-    response = measure(account.adaptor, account.size, images)
-    on = f"{response.pictures} {'pictures drawn for this purpose' if response.drawn else 'images of this run'}"
-    own = (
-        ""
-        if response.common
-        else " This adaptor looks at each image and gives it a curve of its own."
-    )
-    tone = (
-        f"Tone: for each pixel value, the mean of what it becomes, on {on}; dotted: unchanged.{own}"
-    )
+    response = measure_response(record.adaptor, record.size, images)
+    kind = "generated pictures" if response.synthetic else "images of this run"
+    basis = f"{response.pictures} {kind}"
+    tone = f"Tone: the mean output of each pixel value, on {basis}. The dotted line is no change."
+    if not response.common:
+        tone += " This adaptor depends on the image, so each image has a curve of its own."
     frequency = (
-        "Detail: how much of a faint grating laid over such pictures comes out again, from coarse (left) to fine "
-        "(right); 1 passes unchanged, less is smoothed away, more is sharpened."
+        "Detail: the share of a faint grating that passes the adaptor, from coarse (left) to "
+        "fine (right). 1 is unchanged, less is smoothed, more is sharpened."
     )
     return {
-        "words": account.adaptor.describe(),
+        "description": record.adaptor.describe(),
         "measured": describe_response(response),
-        "on": on,
+        "basis": basis,
         "figures": [
             Figure(figures.tone_curve(response), tone),
             Figure(figures.frequency_response(response), frequency),
@@ -146,63 +160,63 @@ def _adaptor(account: Account, images: Images | None) -> dict[str, Any] | None:
     }
 
 
-def _curves(account: Account) -> list[Figure]:
-    if not account.history:
+def _curves(record: RunRecord) -> list[Figure]:
+    """The objective and the mutual information of each step."""
+    if not record.history:
         return []
-    history: list[tuple[str, int, list[Step]]] = [
-        ("", account.queries.get("select", 0), account.history)
-    ]
-    note = ""
-    if tuned := account.queries.get("tune", 0):
-        rivals = (
-            tuned + account.queries.get("probe", 0) - sum(step.queries for step in account.history)
-        )
-        note = f" {rivals:,} more queries went into rivals that were given up."
-    loss = (
-        "The objective of each step (what is minimised), over the queries spent until then." + note
-    )
+    history = [figures.History("", record.queries.get("select", 0), record.history)]
+    objective = "The objective of each step, which is minimised, over the queries used so far."
+    if record.queries.get("tune"):
+        # of the learning rates that were tried, the history holds only the one that was kept
+        searched = record.queries["tune"] + record.queries.get("probe", 0)
+        dropped = searched - sum(step.queries for step in record.history)
+        objective += f" Another {dropped:,} queries went to learning rates that were dropped."
     information = (
-        "Mutual information of each step: high when answers are sure, and classes are given evenly."
+        "The mutual information of each step. It is high if predictions are confident and all "
+        "classes are predicted equally often."
     )
     return [
-        Figure(figures.over_queries(history, "loss", "objective"), loss),
+        Figure(figures.over_queries(history, lambda step: step.loss, "objective"), objective),
         Figure(
-            figures.over_queries(history, "mutual_information", "mutual information (nats)"),
+            figures.over_queries(
+                history, lambda step: step.mutual_information, "mutual information (nats)"
+            ),
             information,
         ),
     ]
 
 
-def _confidence(found: Findings) -> list[Figure]:
-    if found.before is None:
+def _confidence(analysis: Analysis) -> list[Figure]:
+    """The confidence histogram, and the reliability diagram if there are labels."""
+    if analysis.before is None:
         return []
-    shown = [
-        Figure(
-            figures.confidence_histogram(found.before, found.after),
-            "How sure the model is of its answers. Surer is not the same as right.",
-        )
-    ]
-    if found.measured is not None:
-        shown.append(
-            Figure(
-                figures.reliability(
-                    found.measured.calibration_before, found.measured.calibration_after
-                ),
-                "How right it is when it is so sure, in 15 bins; below the dotted line it is over-confident. "
-                "ECE: the mean gap, weighted by the number of images.",
-            )
-        )
-    return shown
+    histogram = Figure(
+        figures.confidence_histogram(analysis.before, analysis.after),
+        "The confidence of the predictions. Higher confidence does not mean higher accuracy.",
+    )
+    if analysis.labelled is None:
+        return [histogram]
+    reliability = Figure(
+        figures.reliability(
+            analysis.labelled.calibration_before, analysis.labelled.calibration_after
+        ),
+        "Accuracy against confidence, in 15 bins. Below the dotted line the model is "
+        "over-confident. ECE is the mean gap, weighted by the number of images.",
+    )
+    return [histogram, reliability]
 
 
 def flattened(card: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested facts as rows of a table, without passwords."""
+    """Nested facts as rows of a table, without passwords.
+
+    >>> flattened({"method": "soda", "settings": {"q": 5, "lr": None}})
+    [('method', 'soda'), ('settings.q', '5'), ('settings.lr', 'none')]
+    """
     rows: list[tuple[str, str]] = []
     for name, value in card.items():
         if isinstance(value, dict):
             rows += flattened(value, f"{prefix}{name}.")
-        elif isinstance(value, list):
-            rows.append((prefix + name, without_password(", ".join(map(str, value)) or "none")))
-        else:
-            rows.append((prefix + name, "none" if value is None else without_password(str(value))))
+            continue
+        text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+        rows.append((prefix + name, "none" if value is None else without_password(text)))
     return rows

@@ -66,7 +66,7 @@ def read_intact_lines(path: Path) -> tuple[list[dict[str, Any]], str | None]:
             entries.append(json.loads(line))
         except ValueError:
             problem = (
-                f"line {len(entries) + 1} of {path.name} is damaged; the history ends before it"
+                f"line {len(entries) + 1} of {path.name} is damaged. The steps before it are shown"
             )
             return entries, problem
     return entries, None

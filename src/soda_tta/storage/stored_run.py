@@ -17,10 +17,10 @@ from soda_tta.storage.run_folder import ANSWERS, HISTORY, PREDICTIONS, WORKING, 
 from soda_tta.types import Array
 
 NOT_ENDED = (
-    "This run has not ended: it was killed, or it is still running. Continue it with --resume. "
-    "What is shown here is what has been billed so far."
+    "This run has not finished: it was killed, or it is still running. Continue it with "
+    "--resume. This page shows its progress so far."
 )
-NOT_ANSWERED = "The adapted images were not sent to the model; continue the run with --resume."
+NOT_ANSWERED = "The adapted images were not evaluated. Continue the run with --resume."
 
 
 @dataclass
@@ -65,7 +65,7 @@ def _read_answers(stored: StoredRun) -> None:
         answers = load_file(stored.folder / ANSWERS)
         stored.before = answers["before"]
     except (OSError, SafetensorError, KeyError) as error:
-        stored.missing.append(f"The answers: {ANSWERS} cannot be read ({reason_of(error)}).")
+        stored.missing.append(f"Predictions: {ANSWERS} cannot be read ({reason_of(error)}).")
         return
     stored.after = answers.get("after")
     if stored.after is None:
@@ -76,10 +76,10 @@ def _read_history(stored: StoredRun, path: Path) -> None:
     try:
         steps, problem = read_intact_lines(path)
     except OSError as error:
-        stored.missing.append(f"The history: {path.name} cannot be read ({reason_of(error)}).")
+        stored.missing.append(f"History: {path.name} cannot be read ({reason_of(error)}).")
         return
     if problem:
-        stored.missing.append(f"The history: {problem}.")
+        stored.missing.append(f"History: {problem}.")
     if len(steps) > len(stored.steps):
         stored.steps = steps
 
@@ -90,9 +90,7 @@ def _read_names(stored: StoredRun) -> None:
         with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
             stored.names = [row["image"] for row in csv.DictReader(file)]
     except (OSError, KeyError) as error:
-        stored.missing.append(
-            f"The names of the images: {path.name} cannot be read ({reason_of(error)})."
-        )
+        stored.missing.append(f"Image names: {path.name} cannot be read ({reason_of(error)}).")
 
 
 def _read_unfinished(stored: StoredRun) -> None:
@@ -102,10 +100,10 @@ def _read_unfinished(stored: StoredRun) -> None:
     stored.before = read_rows(working / "select.answers")
     count = int(stored.facts.get("images", {}).get("count") or 0)
     if stored.before is None:
-        stored.missing.append("No response is stored yet; only the card can be shown.")
+        stored.missing.append("No response is stored yet, so the page shows only the card.")
     elif len(stored.before) < count:
         done = len(stored.before)
-        stored.missing.append(f"The first pass has reached {done:,} of {count:,} images.")
+        stored.missing.append(f"The first pass has covered {done:,} of {count:,} images.")
     for path in sorted(working.glob(f"*/{HISTORY}")):  # of several trainings, the longest
         _read_history(stored, path)
     book = working / "ledger.txt"
@@ -114,7 +112,7 @@ def _read_unfinished(stored: StoredRun) -> None:
             raise FileNotFoundError(2, "No such file or directory")
         stored.queries = Book(book).by_purpose()
     except (OSError, ValueError) as error:
-        stored.missing.append(f"The queries spent: the book cannot be read ({reason_of(error)}).")
+        stored.missing.append(f"Queries: the ledger cannot be read ({reason_of(error)}).")
 
 
 def reason_of(error: Exception) -> str:

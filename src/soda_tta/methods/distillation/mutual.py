@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from soda_tta.engine.work import Work
 from soda_tta.methods.distillation import student as net
 from soda_tta.methods.distillation.division import easy_posterior
 from soda_tta.methods.distillation.views import strong, weak
-from soda_tta.engine.work import Work
 from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 

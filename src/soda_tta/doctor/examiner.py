@@ -1,0 +1,212 @@
+"""The queries of an examination, and the checks of their responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from soda_tta.adaptors.bank import SMALLEST
+from soda_tta.box import Box, Ledger, Metered
+from soda_tta.data import Images
+from soda_tta.doctor.advice import check_accuracy
+from soda_tta.doctor.balance import EVEN, check_balance, evenness
+from soda_tta.doctor.finding import Finding
+from soda_tta.doctor.probabilities import (
+    SAME,
+    check_completeness,
+    check_digits,
+    check_repeatability,
+    check_saturation,
+    check_sums,
+)
+from soda_tta.doctor.sensitivity import check_sensitivity
+from soda_tta.doctor.shift import check_shift
+from soda_tta.doctor.trial import FEWEST, RESTORATIONS, try_restorations
+from soda_tta.errors import BoxUnavailable, ImageError, SodaError
+from soda_tta.judging.estimate import Estimate, classes_alone, estimate_accuracy
+from soda_tta.types import Array
+
+Progress = Callable[[int, int], None]
+BATCH = 128  # images per call: a failure loses no more, and progress is visible
+SUBSET = 32  # images that are queried again, or perturbed
+TRIED = 120  # images per restoration
+FEWEST_TO_COMPARE = 20  # images of either set; with fewer the test for a shift has no power
+
+
+@dataclass
+class Examiner:
+    """Queries the model in several stages. If a stage fails, the findings so far are kept."""
+
+    images: Images
+    box: Box
+    clean: Images | None
+    clean_accuracy: float | None
+    sample: int
+    seed: int
+    progress: Progress
+    findings: list[Finding] = field(default_factory=list)
+    estimate: Estimate | None = None
+    probabilities: Array | None = None  # of the chosen images
+    clean_probabilities: Array | None = None
+    noise: float = 0.0  # the largest difference between two responses to the same image
+    failure: str | None = None
+
+    def __post_init__(self) -> None:
+        generator = np.random.default_rng(self.seed)
+        clean_count = 0 if self.clean is None else len(self.clean)
+        self.chosen = np.sort(generator.permutation(len(self.images))[: self.sample])
+        self.chosen_clean = np.sort(generator.permutation(clean_count)[: self.sample])
+        self.ledger = Ledger(2 * (len(self.chosen) + len(self.chosen_clean)))
+
+    def run(self) -> None:
+        """All stages in turn, until one fails."""
+        stages = {
+            "querying the images": self.query_images,
+            "querying the clean images": self.query_clean_images,
+            "querying the same images again": self.repeat_queries,
+            "querying images changed by one 8-bit step": self.perturb_images,
+            "trying simple restorations": self.restore_images,
+        }
+        unavailable = False
+        for description, stage in stages.items():
+            try:
+                stage()
+            except SodaError as error:  # from the model, or from an image that cannot be read
+                if isinstance(error, ImageError) and self.probabilities is None:
+                    raise  # no query was made yet, and the model is not the cause
+                queries = self.ledger.total
+                self.failure = f"{description} failed after {queries:,} queries: {error}"
+                unavailable = isinstance(error, BoxUnavailable)
+                break
+        if self.probabilities is None:
+            self.findings.append(self._no_response(unavailable))
+
+    def _no_response(self, unavailable: bool) -> Finding:
+        """The finding if not even the first call of the model succeeded."""
+        remedy = self.failure or ""
+        if unavailable:
+            sentence = "The model did not respond."
+            return Finding(name="answers", state="caution", sentence=sentence, remedy=remedy)
+        sentence = "The model returned no usable response."
+        return Finding(name="answers", state="bad", sentence=sentence, remedy=remedy)
+
+    def query(self, images: Array, purpose: str = "probe") -> Array:
+        """Query the model, count the queries and report the progress."""
+        rows = Metered(self.box, self.ledger, purpose)(images)
+        self.progress(self.ledger.total, self.ledger.limit or 0)
+        return rows
+
+    def query_all(self, images: Images, chosen: Array, keep: Callable[[Array], None]) -> None:
+        """Query the chosen images in batches.
+
+        `keep` receives all rows there are, even after a failure, which loses only its batch.
+        """
+        rows: list[Array] = []
+        try:
+            batch = min(BATCH, images.at_once)
+            for start in range(0, len(chosen), batch):
+                rows.append(self.query(images[chosen[start : start + batch]], "select"))
+        finally:
+            if rows:
+                keep(np.concatenate(rows))
+
+    def query_images(self) -> None:
+        """One query per image, and the checks of the probabilities."""
+
+        def keep(rows: Array) -> None:
+            self.probabilities = rows
+            checks = (check_sums, check_digits, check_completeness, check_saturation)
+            self.findings += [check(rows) for check in checks]
+            if self.clean is None:
+                self.compare(None)
+
+        self.query_all(self.images, self.chosen, keep)
+
+    def query_clean_images(self) -> None:
+        """One query per clean image, and the comparison of both sets."""
+        if self.clean is None:
+            return
+
+        def keep(rows: Array) -> None:
+            self.clean_probabilities = rows
+
+        try:
+            self.query_all(self.clean, self.chosen_clean, keep)
+        finally:
+            self.compare(self.clean_probabilities)
+
+    def compare(self, clean: Array | None) -> None:
+        """Accuracy and balance, and the shift if there are enough clean images."""
+        assert self.probabilities is not None
+        if clean is not None and len(clean) < FEWEST_TO_COMPARE:
+            clean = None
+        shares = None
+        if clean is not None and evenness(clean.argmax(axis=1), clean.shape[1]) < EVEN:
+            shares = clean.mean(axis=0)  # better than to assume balanced classes
+        known_accuracy = None if clean is None else self.clean_accuracy
+        self.estimate = estimate_accuracy(
+            self.probabilities, shares=shares, clean=clean, clean_accuracy=known_accuracy
+        )
+        if clean is not None and len(self.probabilities) >= FEWEST_TO_COMPARE:
+            clean_accuracy = known_accuracy or estimate_accuracy(clean, shares=shares).accuracy
+            shift = check_shift(
+                self.probabilities,
+                clean,
+                accuracy=self.estimate.accuracy,
+                clean_accuracy=clean_accuracy,
+                seed=self.seed,
+            )
+            self.findings.append(shift)
+        self.findings.append(check_balance(self.probabilities, clean))
+        self.findings.append(check_accuracy(self.estimate))
+
+    def repeat_queries(self) -> None:
+        """Query some images again in a different batch, and once more if responses differ."""
+        count = self.subset_size(queries_per_image=2)
+        if not count:
+            return
+        assert self.probabilities is not None
+        images = self.images[self.chosen[:count]][::-1].copy()
+        first = self.probabilities[:count][::-1]
+        second = self.query(images)
+        self.noise = float(np.abs(first - second).max())
+        third = self.query(images) if self.noise > SAME else None
+        self.findings.append(check_repeatability(first, second, third))
+
+    def perturb_images(self) -> None:
+        """Query some images changed by one 8-bit step."""
+        count = self.subset_size(queries_per_image=5)
+        if not count:
+            return
+        assert self.probabilities is not None
+        several_classes = len(np.unique(self.probabilities.argmax(axis=1))) > 1
+        self.findings += check_sensitivity(
+            self.images[self.chosen[:count]],
+            self.query,
+            self.box.quantum,
+            noise=self.noise if self.noise > SAME else 0.0,
+            seed=self.seed,
+            classes_only=several_classes and classes_alone(self.probabilities),
+        )
+
+    def restore_images(self) -> None:
+        """Spend the remaining queries on simple restorations of some images."""
+        affordable = (self.ledger.left or 0) // len(RESTORATIONS)
+        count = min(TRIED, len(self.chosen), affordable)
+        if count < FEWEST or min(self.images.size) < SMALLEST:
+            return
+        assert self.probabilities is not None
+        generator = np.random.default_rng(self.seed)
+        positions = np.sort(generator.permutation(len(self.chosen))[:count])
+        chosen = self.chosen[positions]
+        batch = self.images.at_once
+        batches = (self.images[chosen[start : start + batch]] for start in range(0, count, batch))
+        finding = try_restorations(batches, self.probabilities[positions], self.query, self.seed)
+        self.findings.append(finding)
+
+    def subset_size(self, queries_per_image: int) -> int:
+        """How many images to query so often; 0 if the remaining queries are not enough."""
+        affordable = (self.ledger.left or 0) // queries_per_image
+        return min(SUBSET, max(1, len(self.chosen) // 8), affordable)

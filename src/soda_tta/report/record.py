@@ -1,0 +1,142 @@
+"""Everything that is stored about a run, whether it has finished or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from soda_tta.adaptors import Adaptor
+from soda_tta.engine.events import Step
+from soda_tta.engine.run import Run
+from soda_tta.errors import RunError
+from soda_tta.judging.verdict import Verdict
+from soda_tta.storage.run_folder import RunFolder
+from soda_tta.storage.stored_run import NOT_ANSWERED, read_run_folder
+from soda_tta.types import Array
+
+DEFAULT_SIZE = (32, 32)  # pixels, for a card that does not record the image size
+
+
+@dataclass
+class RunRecord:
+    """A run as far as it got. What is not available is None, and `missing` explains why."""
+
+    title: str
+    card: dict[str, Any]
+    folder: Path | None = None
+    before: Array | None = None  # only the first images if the first pass was interrupted
+    after: Array | None = None
+    adaptor: Adaptor | None = None
+    queries: dict[str, int] = field(default_factory=dict)  # by purpose
+    history: Sequence[Step] = ()
+    stopped: str | None = None  # None: the run has not finished
+    reason: str = ""
+    names: list[str] = field(default_factory=list)
+    seconds: float | None = None
+    notices: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None
+    unreached: int = 0  # images that keep their unadapted prediction: the budget ran out
+    missing: list[str] = field(default_factory=list)  # sentences for the page
+
+    @property
+    def total_queries(self) -> int:
+        return sum(self.queries.values())
+
+    @property
+    def count(self) -> int:
+        """The number of images of the run."""
+        recorded = self.card.get("images", {}).get("count")
+        if recorded:
+            return int(recorded)
+        return 0 if self.before is None else len(self.before)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the images in pixels."""
+        height, width = self.card.get("images", {}).get("size") or DEFAULT_SIZE
+        return int(height), int(width)
+
+    def name(self, index: int) -> str:
+        """The name of an image; its position if the names are not available."""
+        return self.names[index] if index < len(self.names) else str(index)
+
+
+def record_of(run: Run, title: str | None = None) -> RunRecord:
+    """The record of a run in memory."""
+    return RunRecord(
+        title=title or run.card.method,
+        card=run.card.facts(),
+        before=run.before,
+        after=run.after,
+        adaptor=run.adaptor,
+        queries=run.ledger.by_purpose(),
+        history=run.history,
+        stopped=run.stopped,
+        reason=run.reason,
+        names=run.names,
+        seconds=run.seconds,
+        notices=run.notices,
+        verdict=run.verdict,
+        unreached=run.unreached,
+        missing=[] if run.after is not None else [NOT_ANSWERED],
+    )
+
+
+def read_record(folder: Path) -> RunRecord:
+    """The record of a run folder, which is not changed.
+
+    A missing or damaged file is named in `missing`; only a folder without a readable card is an
+    error.
+    """
+    stored = read_run_folder(folder)
+    facts = stored.facts
+    record = RunRecord(
+        title=folder.resolve().name,
+        card=facts,
+        folder=folder,
+        before=stored.before,
+        after=stored.after,
+        queries=stored.queries,
+        stopped=stored.stopped,
+        reason=str(facts.get("reason") or ""),
+        names=stored.names,
+        seconds=facts.get("seconds"),
+        notices=list(facts.get("notices") or []),
+        unreached=int(facts.get("unreached_images") or 0),
+        missing=list(stored.missing),
+    )
+    record.history = _steps(record, stored.steps)
+    if record.stopped is not None:
+        _read_verdict(record, facts.get("verdict"))
+        _read_adaptor(record, RunFolder(folder).adaptor_path)
+    return record
+
+
+def _read_verdict(record: RunRecord, facts: Any) -> None:
+    try:
+        record.verdict = None if facts is None else Verdict(**facts)
+    except TypeError:
+        record.missing.append("Verdict: run.json was written by an incompatible version.")
+
+
+def _read_adaptor(record: RunRecord, path: Path) -> None:
+    try:
+        record.adaptor = Adaptor.load(path)
+    except RunError as error:
+        record.missing.append(f"Adaptor: {error}")
+
+
+def _steps(record: RunRecord, entries: list[dict[str, Any]]) -> list[Step]:
+    """The steps of a history, up to the first one that this version cannot read."""
+    steps: list[Step] = []
+    for entry in entries:
+        try:
+            steps.append(Step.from_facts(entry))
+        except (TypeError, KeyError):
+            record.missing.append(
+                f"History: line {len(steps) + 1} is damaged. The steps before it are shown."
+            )
+            break
+    return steps
