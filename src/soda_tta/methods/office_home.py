@@ -21,13 +21,13 @@ from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method, Outcome
 from soda_tta.methods.tools import in_order
 from soda_tta.objectives import (
-    LOG_EPSILON,
     Loss,
     Reliable,
     mutual_information,
     mutual_information_slope,
     tempered,
 )
+from soda_tta.objectives.equations import LOG_EPSILON
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import SGD, Backprop, MultiPoint, Search
 from soda_tta.settings import setting
