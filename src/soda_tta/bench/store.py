@@ -210,7 +210,7 @@ def open_store(folder: str | Path, *, filled: bool = False) -> Store:
 
 def open_stores(folder: str | Path) -> list[Store]:
     """Open a store, or every store directly inside a folder."""
-    if (Path(folder) / RESULTS).exists():
-        return [open_store(folder)]
     inside = sorted(path.parent for path in Path(folder).glob(f"*/{RESULTS}"))
-    return [open_store(each) for each in inside or [folder]]
+    if inside and not (Path(folder) / RESULTS).exists():
+        return [open_store(each) for each in inside]
+    return [open_store(folder)]

@@ -15,6 +15,7 @@ from soda_tta.errors import SodaError
 if TYPE_CHECKING:
     from soda_tta.bench import Cell, Store
 
+Parser = argparse.ArgumentParser
 FIGURES = ("convergence", "queries", "heat", "points", "tsne", "pictures")
 EXAMPLES = """\
 examples:
@@ -46,9 +47,9 @@ def add_to(commands: Any) -> None:
         verb.add_argument("--json", action="store_true", help="print machine-readable JSON")
 
 
-def add_list(verbs: Any) -> argparse.ArgumentParser:
+def add_list(verbs: Any) -> Parser:
     """Options of `bench list`."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser: Parser = verbs.add_parser(
         "list", help="list the built-in grids with their cells and queries"
     )
     add_scale(parser)
@@ -56,11 +57,9 @@ def add_list(verbs: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def add_run(verbs: Any) -> argparse.ArgumentParser:
+def add_run(verbs: Any) -> Parser:
     """Options of `bench run`."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "run", help="run the missing cells of a grid"
-    )
+    parser: Parser = verbs.add_parser("run", help="run the missing cells of a grid")
     parser.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
     parser.add_argument(
@@ -87,25 +86,23 @@ def add_run(verbs: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def add_scale(parser: argparse.ArgumentParser) -> None:
+def add_scale(parser: Parser) -> None:
     """The size of a built-in grid."""
     parser.add_argument("--scale", default="desk", help="paper, desk (default) or tiny")
 
 
-def add_table(verbs: Any) -> argparse.ArgumentParser:
+def add_table(verbs: Any) -> Parser:
     """Options of `bench table`."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "table", help="print accuracies by corruption and method"
-    )
+    parser: Parser = verbs.add_parser("table", help="print accuracies by corruption and method")
     parser.add_argument("store", metavar="DIR")
     parser.add_argument("--format", default="markdown", choices=["markdown", "csv", "latex"])
     parser.set_defaults(run=print_table)
     return parser
 
 
-def add_figure(verbs: Any) -> argparse.ArgumentParser:
+def add_figure(verbs: Any) -> Parser:
     """Options of `bench figure`."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
+    parser: Parser = verbs.add_parser(
         "figure", help="draw a figure as SVG or PNG, or print its data (--json)"
     )
     parser.add_argument("store", metavar="DIR")
@@ -122,11 +119,9 @@ def add_figure(verbs: Any) -> argparse.ArgumentParser:
     return parser
 
 
-def add_merge(verbs: Any) -> argparse.ArgumentParser:
+def add_merge(verbs: Any) -> Parser:
     """Options of `bench merge`."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "merge", help="combine several stores into one"
-    )
+    parser: Parser = verbs.add_parser("merge", help="combine several stores into one")
     parser.add_argument("stores", nargs="+", metavar="DIR")
     parser.add_argument("--out", required=True, metavar="DIR")
     parser.set_defaults(run=merge)
