@@ -44,13 +44,11 @@ def find_cells(store: Store, method: str, corruption: str | None = None) -> list
     if not by_corruption:
         where = f" on {corruption}" if corruption else ""
         raise SodaError(
-            f"this store has no cell of {method}{where}; choose another (--method, --corruption)."
+            f"this store has no cell of {method}{where}; choose another method or corruption."
         )
     if len(matching) > 1:
         choices = ", ".join(f"'{column}'" for column in sorted(matching))
-        raise SodaError(
-            f"this store has {method} with several settings; choose one (--method): {choices}."
-        )
+        raise SodaError(f"this store has {method} with several settings; choose one of {choices}.")
     order = dict.fromkeys((*CORRUPTIONS, *by_corruption))
     return [by_corruption[name] for name in order if name in by_corruption]
 
@@ -85,7 +83,7 @@ def pictures(store: Store, method: str = "soda", image: int = 0) -> dict[str, An
     """
     cells = find_cells(store, method)
     adaptors = [load_adaptor(store, cell) for cell in cells]
-    check_changed(cells, adaptors, "choose another method (--method)")
+    check_changed(cells, adaptors, "choose another method")
     shown = [
         show_image(cell, adaptor, image) for cell, adaptor in zip(cells, adaptors, strict=True)
     ]
@@ -128,7 +126,7 @@ def tsne(store: Store, method: str = "soda", corruption: str | None = None) -> d
     images = cell_images(cell)
     assert images.labels is not None
     adaptor = load_adaptor(store, cell)
-    remedy = "choose another method (--method) or corruption (--corruption)"
+    remedy = "choose another method or corruption"
     check_changed([cell], [adaptor], remedy)
     before = features(cell.model, images, None)
     after = features(cell.model, images, adaptor)

@@ -101,7 +101,7 @@ class Cell:
 
     @cached_property
     def changes(self) -> dict[str, Any]:
-        """The settings that differ from the method's own; all of them if the method is not at hand.
+        """The settings that differ from the defaults; all if the method cannot be imported.
 
         >>> Cell(method="soda", settings={"q": 5, "alpha": 0.01}).changes
         {'alpha': 0.01}

@@ -64,7 +64,7 @@ def distinct(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def identity(cell: Cell) -> str:
-    """The experiment of a cell, or its plain content if its method is not at hand."""
+    """The experiment of a cell, or its plain content if its method is not importable."""
     try:
         return cell.experiment
     except SodaError:

@@ -75,9 +75,7 @@ def check_unchanged(cells: Sequence[Cell], store: Store) -> None:
     """Refuse a store with results of a model file or a user method that has been replaced since."""
     models = model_files(cells)
     methods = {cell.method for cell in cells}
-    remedy = (
-        f"use another folder (--out), and --reuse {store.folder} for the results of the others."
-    )
+    remedy = f"write to another folder, and reuse {store.folder} for the results of the others."
     for cell, result in store:
         if cell.model in models and not is_same_model(cell, result):
             raise RunError(

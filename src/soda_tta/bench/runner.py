@@ -134,7 +134,7 @@ def _results(
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
         except BrokenProcessPool as error:
-            fewer = " with fewer --jobs" if jobs > 1 else ""
+            fewer = " with fewer jobs" if jobs > 1 else ""
             raise RunError(
                 "a worker was killed, perhaps for lack of memory; finished cells are kept. "
                 f"Run the same command again{fewer} to continue."

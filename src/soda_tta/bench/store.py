@@ -119,7 +119,7 @@ class Store:
             self.path.open("ab").close()
         except OSError as error:
             raise StorageError(
-                f"{self.path} cannot be written: {error.strerror}; choose another --out."
+                f"{self.path} cannot be written: {error.strerror}; choose another folder."
             ) from error
         finally:
             if self.path.exists() and not self.path.stat().st_size:
