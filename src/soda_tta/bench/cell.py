@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from soda_tta.data.catalogue import spelled
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
 from soda_tta.engine.plan import Plan, plan_run
 from soda_tta.errors import MethodError, SodaError
-from soda_tta.methods import Method, find_method
+from soda_tta.methods import Method, all_methods, find_method
+from soda_tta.settings import ALIASES
 
 CLEAN = "clean"
+CLEAN_SEVERITY = 5  # clean images have no severity; all their cells hold this one
 ORDERS = ("given", "classes")
-MODEL_OF = {  # what a set of images is usually shown to
+DEFAULT_MODELS = {  # the model that a known data set is run on unless the cell names another
     "cifar10": "cifar10_resnet20",
     "cifar10-c": "cifar10_resnet20",
     "cifar100": "cifar100_resnet20",
@@ -28,170 +31,261 @@ MODEL_OF = {  # what a set of images is usually shown to
     "imagenet-1000": "imagenet_efficientnet_lite0",
     "pacs": "pacs_photo_lite0",
 }
+SHORT_NAMES = {name: letter for letter, name in ALIASES.items()}  # the paper's letters, for titles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """What is run. Two cells with the same content are the same cell, whichever grid names them."""
+    """One run of an experiment. Cells with equal content are the same cell, in whichever grid.
+
+    Settings are stored under their full names: `q` becomes `directions`.
+
+    Parameters
+    ----------
+    method : a name from `soda-tta methods`, or your own as "module:name".
+    data : a name or path that `load_dataset` accepts, or "name/domain" (default "cifar10").
+    model : a name of the zoo (default "cifar10_resnet20"), or the path of an ONNX file.
+    corruption : one of the 19 corruptions (default "gaussian_noise"), or "clean".
+    severity : 1 to 5 (default 5); ignored for clean images.
+    images : number of test images (default 500): the first ones of the test set, or evenly spaced
+        ones if the test set is sorted by class.
+    order : "given" (default), or "classes": the same images sorted by class, as a camera might
+        deliver them.
+    seed : a whole number (default 0).
+    budget : queries per image, or None for no limit (default).
+    curve : measure the accuracy every so many epochs; 0 (default) never. These queries go to a
+        separate, unmetered box.
+    settings : changes to the method's settings (default none).
+
+    Examples
+    --------
+    >>> cell = Cell(method="soda", corruption="fog", settings={"q": 10})
+    >>> cell.settings
+    {'directions': 10}
+    >>> cell.title
+    'soda (q=10) on fog 5 of cifar10, cifar10_resnet20, 500 images, seed 0'
+    """
 
     method: str
-    data: str = "cifar10"  # a name or path `load_dataset` knows, or "name/domain"
-    model: str = "cifar10_resnet20"  # of the zoo, or the path of an ONNX file
-    corruption: str = "gaussian_noise"  # or "clean"
+    data: str = "cifar10"
+    model: str = "cifar10_resnet20"
+    corruption: str = "gaussian_noise"
     severity: int = 5
-    images: int = (
-        500  # the first so many of the test set; of one sorted by class, so many from all of it
-    )
-    order: str = "given"  # or "classes": the same images class by class, as a camera may see them
+    images: int = 500
+    order: str = "given"
     seed: int = 0
     budget: float | None = None
-    curve: int = (
-        0  # measure accuracy every so many epochs, on a handle of its own that nobody pays for
-    )
-    settings: dict[str, Any] = field(default_factory=dict)  # changes to the method
+    curve: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", full_names(self.method, self.settings))
 
     @property
     def key(self) -> str:
-        return hashlib.sha256(json.dumps(self._facts(), sort_keys=True).encode()).hexdigest()[:16]
-
-    def _facts(self) -> dict[str, Any]:
-        """Without the usual order: stores are older than that word."""
-        facts = asdict(self)
-        if self.order == ORDERS[0]:
-            del facts["order"]
-        return facts
+        """A hash of the content: names the cell in a store."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def experiment(self) -> str:
-        """What is run, however its settings are put: a number that is the method's own says nothing."""
-        facts = {**self._facts(), "settings": self.recipe.settings}
-        del facts["curve"]  # watching changes nothing
+        """The content as JSON with every setting of the method.
+
+        Two cells with the same value give the same answers: it does not matter which settings they
+        spell out, whether a curve is measured, or which severity clean images are said to have.
+        """
+        facts = {**asdict(self), "settings": self.configured_method.settings}
+        del facts["curve"]
         if self.corruption == CLEAN:
             del facts["severity"]
         return json.dumps(facts, sort_keys=True)
 
+    @cached_property
+    def changes(self) -> dict[str, Any]:
+        """The settings that differ from the defaults; all if the method cannot be imported.
+
+        >>> Cell(method="soda", settings={"q": 5, "alpha": 0.01}).changes
+        {'alpha': 0.01}
+        """
+        try:
+            resolved = self.configured_method.settings
+        except SodaError:
+            return self.settings
+        return {
+            name: self.settings[name] for name in self.settings if self._matters(name, resolved)
+        }
+
+    def _matters(self, name: str, resolved: dict[str, Any]) -> bool:
+        """Whether the method would have other settings without this one."""
+        others = {other: value for other, value in self.settings.items() if other != name}
+        try:
+            return find_method(self.method).but(**others).settings != resolved
+        except SodaError:  # the others need it: population needs search=evolution
+            return True
+
     @property
-    def recipe(self) -> Method:
-        """Its method, with its changes."""
+    def configured_method(self) -> Method:
+        """The method with the cell's settings."""
         return find_method(self.method).but(**self.settings)
 
     @property
-    def of_own_model(self) -> bool:
-        """Whether its model is a file of the user's, and not one of the zoo."""
+    def uses_model_file(self) -> bool:
+        """Whether the model is a file of the user's, not one of the zoo."""
         return self.model not in zoo.ENTRIES
 
     @property
     def title(self) -> str:
-        """What it is called where something is said of it."""
-        changed = ", ".join(f"{name}={value}" for name, value in self.settings.items())
-        where = "" if self.corruption == CLEAN else f"{self.corruption} {self.severity} of "
-        budget = "" if self.budget is None else f", budget {self.budget:g}"
+        """One line that names the cell in messages."""
+        changed = ", ".join(f"{short_name(name)}={value}" for name, value in self.settings.items())
+        method = f"{self.method} ({changed})" if changed else self.method
+        corruption = "" if self.corruption == CLEAN else f"{self.corruption} {self.severity} of "
         order = "" if self.order == ORDERS[0] else f" in the order of their {self.order}"
+        budget = "" if self.budget is None else f", budget {self.budget:g}"
         return (
-            f"{self.method}{f' ({changed})' if changed else ''} on {where}{self.data}, {self.model}, "
+            f"{method} on {corruption}{self.data}, {self.model}, "
             f"{self.images} images{order}{budget}, seed {self.seed}"
         )
 
     def check(self) -> None:
-        """Fail now rather than in the middle of a grid; asks nothing and loads nothing."""
+        """Raise `MethodError` for a cell that cannot run. Loads no model and sends no query."""
         self.check_types()
         try:
-            self._check_facts()
+            self._check_values()
         except SodaError as error:
             raise type(error)(f"{self.title}: {error}") from error
 
     def check_types(self) -> None:
-        whole = {"images": 1, "seed": 0, "curve": 0, "severity": 1}
-        for name, least in whole.items():
+        """Raise `MethodError` for a value of the wrong type."""
+        minimum = {"images": 1, "seed": 0, "curve": 0, "severity": 1}
+        for name, least in minimum.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
-                raise MethodError(f"{name} is a whole number of {least} or more, not {value!r}.")
+                raise MethodError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}."
+                )
         for name in ("method", "data", "model", "corruption", "order"):
             if not isinstance(getattr(self, name), str):
-                raise MethodError(f"{name} is a name, not {getattr(self, name)!r}.")
+                raise MethodError(f"{name} must be a name, not {getattr(self, name)!r}.")
         if not isinstance(self.settings, dict):
-            raise MethodError(f"settings are a table of names and values, not {self.settings!r}.")
-        if self.budget is not None and (type(self.budget) not in (int, float) or self.budget <= 0):
-            raise MethodError(f"budget is a number of queries an image, not {self.budget!r}.")
-
-    def _check_facts(self) -> None:
-        if self.corruption != CLEAN and self.corruption not in CORRUPTIONS:
             raise MethodError(
-                f"there is no corruption {self.corruption!r}; choose clean, {', '.join(CORRUPTIONS)}."
+                f"settings must be a table of names and values, not {self.settings!r}."
             )
+        if self.budget is not None and (type(self.budget) not in (int, float) or self.budget <= 0):
+            raise MethodError(f"budget must be a number of queries per image, not {self.budget!r}.")
+
+    def _check_values(self) -> None:
+        """Names that exist, a model that fits, a budget that suffices."""
+        if self.corruption != CLEAN and self.corruption not in CORRUPTIONS:
+            choices = ", ".join((CLEAN, *CORRUPTIONS))
+            raise MethodError(f"there is no corruption {self.corruption!r}; choose {choices}.")
         if self.severity not in SEVERITIES:
             raise MethodError(f"there is no severity {self.severity}; choose one of {SEVERITIES}.")
         if self.order not in ORDERS:
-            raise MethodError(
-                f"there is no order {self.order!r}; choose one of {', '.join(ORDERS)}."
-            )
+            choices = ", ".join(ORDERS)
+            raise MethodError(f"there is no order {self.order!r}; choose one of {choices}.")
         self._check_model()
         self.plan()
-        self.recipe.check()
+        self.configured_method.check()
 
     def plan(self) -> Plan:
-        """What it will ask of the model, at most."""
-        return plan_run(self.recipe, self.images, self.budget)
+        """The queries the cell will send at most."""
+        return plan_run(self.configured_method, self.images, self.budget)
 
     def _check_model(self) -> None:
-        needs = find_method(self.method).needs
-        if not self.of_own_model:
-            usual = usual_model(self.data)
-            if usual and family(usual) != family(self.model):
+        """A zoo model for the classes of the data, or an ONNX file for a black-box method."""
+        if not self.uses_model_file:
+            default = default_model(self.data)
+            if default and model_family(default) != model_family(self.model):
                 raise MethodError(
-                    f"{self.model} does not know the classes of {self.data}; leave model out for {usual}."
+                    f"{self.model} does not know the classes of {self.data}; "
+                    f"leave model out to use {default}."
                 )
             return
         if not self.model.endswith(".onnx") or not Path(self.model).is_file():
-            known = ", ".join(zoo.ENTRIES)
             raise MethodError(
-                f"there is no model {self.model!r}; choose one of {known}, or the path of an .onnx file."
+                f"there is no model {self.model!r}; choose one of {', '.join(zoo.ENTRIES)}, "
+                "or the path of an .onnx file."
             )
+        needs = find_method(self.method).needs
         if needs != "probabilities":
             raise MethodError(
                 f"{self.method} needs {needs}, which an ONNX file does not offer; leave it out."
             )
 
     def box(self, kind: str | None = None) -> Box:
-        """The deployed model: white only if the method needs it. One thread, for cells run beside each other."""
-        if self.of_own_model:
+        """Load the deployed model: white only if the method needs it.
+
+        It uses one thread, because cells run in parallel processes.
+        """
+        if self.uses_model_file:
             return load_box(self.model, threads=1)
         white = find_method(self.method).needs != "probabilities"
         return zoo.deployed(self.model, kind or ("module" if white else "onnx"), threads=1)
 
     @staticmethod
     def from_facts(facts: dict[str, Any]) -> Cell:
-        """A cell from a TOML table or a line of the store; a known set of images brings its model with it."""
-        known = {part.name for part in fields(Cell)}
-        unknown = sorted(set(facts) - known)
-        if unknown or "method" not in facts:
-            missing = (
-                "method is missing" if "method" not in facts else f"{', '.join(unknown)} is unknown"
-            )
-            raise MethodError(f"a cell has {', '.join(sorted(known))}; {missing}.")
-        if "model" in facts:
-            cell = Cell(**facts)
-            cell.check_types()
-            return cell
-        data = str(facts.get("data", "cifar10"))
-        model = usual_model(data)
-        if model is None and not spelled(data.partition("/")[0]) and not Path(data).exists():
-            sets = ", ".join(MODEL_OF)
+        """Make a cell from a TOML table or from a line of a store.
+
+        A known data set selects its default model, and clean images get one severity.
+
+        >>> Cell.from_facts({"method": "soda", "data": "cifar100"}).model
+        'cifar100_resnet20'
+        """
+        names = {part.name for part in fields(Cell)}
+        unknown = sorted(set(facts) - names)
+        if "method" not in facts:
+            raise MethodError(f"a cell has {', '.join(sorted(names))}; method is missing.")
+        if unknown:
             raise MethodError(
-                f"there is no data {data!r}; choose one of {sets}, or the path of images with labels."
+                f"a cell has {', '.join(sorted(names))}; {', '.join(unknown)} is unknown."
             )
-        if model is None:
-            raise MethodError(
-                f"there is no model of our own for {data}: name one (model), which may be an .onnx file."
-            )
-        return Cell.from_facts({**facts, "model": model})
+        if "model" not in facts:
+            facts = {**facts, "model": required_model(str(facts.get("data", "cifar10")))}
+        cell = Cell(**facts)
+        cell.check_types()
+        if cell.corruption == CLEAN and cell.severity in SEVERITIES:
+            object.__setattr__(cell, "severity", CLEAN_SEVERITY)
+        return cell
 
 
-def usual_model(data: str) -> str | None:
-    """What images of a known set, or of a domain of one, are shown to."""
-    return MODEL_OF.get(spelled(data.partition("/")[0]) or data)
+def full_names(method: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of one of our methods with the paper's letters replaced by full names.
+
+    Settings of the user's own methods are left as they are: their module need not be importable.
+    """
+    if not isinstance(settings, dict) or not isinstance(method, str):
+        return settings  # check_types refuses it
+    own = all_methods()[method].settings if method in all_methods() else {}
+    names = {
+        letter: name for letter, name in ALIASES.items() if name in own and name not in settings
+    }
+    return {names.get(name, name): value for name, value in settings.items()}
 
 
-def family(model: str) -> str:
-    """What a model of the zoo was trained for: models of one family tell the same classes apart."""
+def short_name(setting: str) -> str:
+    """The paper's letter for a setting, if it has one: `directions` is `q`."""
+    return SHORT_NAMES.get(setting, setting)
+
+
+def default_model(data: str) -> str | None:
+    """The model for a known data set or a domain of one; None for other data."""
+    return DEFAULT_MODELS.get(spelled(data.partition("/")[0]) or data)
+
+
+def required_model(data: str) -> str:
+    """The default model for the data; raises `MethodError` if there is none."""
+    model = default_model(data)
+    if model is not None:
+        return model
+    if not spelled(data.partition("/")[0]) and not Path(data).exists():
+        raise MethodError(
+            f"there is no data {data!r}; choose one of {', '.join(DEFAULT_MODELS)}, "
+            "or the path of images with labels."
+        )
+    raise MethodError(
+        f"there is no default model for {data}; set model, which may be an .onnx file."
+    )
+
+
+def model_family(model: str) -> str:
+    """What a zoo model was trained for: models of one family have the same classes."""
     return model.partition("_")[0]

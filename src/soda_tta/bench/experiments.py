@@ -1,4 +1,4 @@
-"""Which cells an experiment is made of, at a given scale; `grids.py` names the experiments."""
+"""The cells of the main tables and of our own experiments; `grids.py` gives them names."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.methods import all_methods
 from soda_tta.methods.loop_method import LEARNING_RATES
 
-OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}  # not rows of the main table
-SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # where time is short
-RATED = (*PAIR, "spatter")
+# These methods follow another protocol and have no row in the main table.
+OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}
+SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # instead of all, where time is short
+RATED = (*PAIR, "spatter")  # on spatter, one of the rates does harm
 ORDERED = ("deployed", "lame", "bn", "tent", "soda-e")
-COUNTS = (50, 100, 500, 1000, 5000, 10_000)
-STARTED, STARTS = ("soda", "soda-fo", "soda-r"), (1.0, 0.0)
-ODD = [0.1, 0.3, 0.5, 0.7, 0.9]
+STARTED = ("soda", "soda-fo", "soda-r")
+STARTS = (1.0, 0.0)  # a random network, as in the paper; one that leaves images unchanged
 
 
 def cells(
-    scale: Scale, names: Iterable[str], corruptions: Iterable[str], data: str, **facts: Any
+    scale: Scale, methods: Iterable[str], corruptions: Iterable[str], data: str, **facts: Any
 ) -> list[Cell]:
     """Methods on the corruptions of one data set, with every seed of the scale."""
     facts = {"data": data, "model": f"{data}_resnet20", "images": scale.images, **facts}
     return [
-        Cell(method=name, corruption=c, seed=seed, settings=scale.settings(name, data), **facts)
-        for c, name, seed in itertools.product(corruptions, names, range(scale.seeds))
+        Cell(
+            method=method,
+            corruption=corruption,
+            seed=seed,
+            settings=scale.settings(method, data),
+            **facts,
+        )
+        for corruption, method, seed in itertools.product(corruptions, methods, range(scale.seeds))
     ]
 
 
@@ -40,303 +46,211 @@ def ablation(
     curve: int = 0,
     **choices: Any,
 ) -> list[Cell]:
-    """A method with every combination of some of its settings."""
-    changed = [
+    """A method with every combination of the listed values of some of its settings.
+
+    >>> from soda_tta.bench.scales import SCALES
+    >>> [cell.settings for cell in ablation(SCALES["tiny"], "soda-r", ["fog"], beta=[0.0, 0.01])]
+    [{'epochs': 3, 'beta': 0.0}, {'epochs': 3, 'beta': 0.01}]
+    """
+    combinations = [
         dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
     ]
     return [
-        replace(cell, settings=scale.settings(method, data, **more))
+        replace(cell, settings=scale.settings(method, data, **changes))
         for data in scale.sets
-        for more in changed
+        for changes in combinations
         for cell in cells(scale, [method], corruptions or scale.corruptions, data, curve=curve)
     ]
 
 
+def main_table_methods(leave_out: Sequence[str] = ()) -> list[str]:
+    """The methods that have a row in the main table."""
+    return [name for name in all_methods() if name not in OWN_PROTOCOL and name not in leave_out]
+
+
 def main_table(scale: Scale) -> list[Cell]:
-    """Every method; soda-r once more from the images as they are, because its random start decides how it ends."""
-    once_more = ablation(
-        replace(scale, sets=("cifar10",)), "soda-r", list(CORRUPTIONS), start=[0.0]
-    )
-    return [*cells(scale, in_main_table(), CORRUPTIONS, "cifar10"), *once_more]
+    """Every method on CIFAR-10-C.
 
-
-def in_main_table(but: Sequence[str] = ()) -> list[str]:
-    return [name for name in all_methods() if name not in OWN_PROTOCOL and name not in but]
+    soda-r also runs from unchanged images, because its random start decides how it ends.
+    """
+    cifar10 = replace(scale, sets=("cifar10",))
+    unchanged_start = ablation(cifar10, "soda-r", list(CORRUPTIONS), start=[0.0])
+    return [*cells(scale, main_table_methods(), CORRUPTIONS, "cifar10"), *unchanged_start]
 
 
 def cifar100(scale: Scale) -> list[Cell]:
-    """Every method in the paper's size; on a desk, six."""
-    return cells(scale, in_main_table() if scale.own_lr else SIX, CORRUPTIONS, "cifar100")
+    """Every method at the paper's scale; six at the desk scale."""
+    methods = main_table_methods() if scale.paper_lr else SIX
+    return cells(scale, methods, CORRUPTIONS, "cifar100")
 
 
 def imagenet(scale: Scale) -> list[Cell]:
-    """Desk: as many images and epochs as an hour allows; batches of 50, or there would be one step an epoch.
+    """ImageNet-C with ResNet-50; at the desk scale with EfficientNet-Lite0.
 
-    The deeper network of soda-r is narrower there: at its width it costs twenty times what the model does; it is run
-    from the images as they are, too, as in the main table. ResNet-50 would take forty minutes for each run of soda.
+    The desk scale has as many images and epochs as an hour allows: ResNet-50 would take forty
+    minutes for each run of soda. Batches have 50 images; otherwise an epoch would be one step.
+    The deeper network of soda-r is narrower: at its own width it costs twenty times as much as the
+    model. It also runs from unchanged images, as in the main table.
     """
-    if scale.own_lr:
-        names = in_main_table(
-            but=("dine", "beta", "soda-fo")
-        )  # nor has the paper these there; da-pgd takes 60 GB
-        return cells(
-            replace(scale, images=50_000), names, CORRUPTIONS, "imagenet", model="imagenet_resnet50"
-        )
+    if scale.paper_lr:
+        # The paper does not have these three on ImageNet either. da-pgd takes 60 GB.
+        methods = main_table_methods(leave_out=("dine", "beta", "soda-fo"))
+        large = replace(scale, images=50_000)
+        return cells(large, methods, CORRUPTIONS, "imagenet", model="imagenet_resnet50")
     small = replace(scale, images=min(scale.images, 200), epochs=min(scale.epochs, 15))
-    rows = cells(small, SIX, PAIR, "imagenet", model="imagenet_efficientnet_lite0")
-    steps: dict[str, Any] = {"batch": 50}
-    more = {"soda": steps, "soda-r": {**steps, "width": 32}, "ma-so": steps}
+    changes: dict[str, dict[str, Any]] = {
+        "soda": {"batch": 50},
+        "soda-r": {"batch": 50, "width": 32},
+        "ma-so": {"batch": 50},
+    }
     rows = [
-        replace(c, data="imagenet-1000", settings={**c.settings, **more.get(c.method, {})})
-        for c in rows
+        replace(
+            cell,
+            data="imagenet-1000",
+            settings={**cell.settings, **changes.get(cell.method, {})},
+        )
+        for cell in cells(small, SIX, PAIR, "imagenet", model="imagenet_efficientnet_lite0")
     ]
-    return [
-        *rows,
-        *(replace(c, settings={**c.settings, "start": 0.0}) for c in rows if c.method == "soda-r"),
+    unchanged_start = [
+        replace(cell, settings={**cell.settings, "start": 0.0})
+        for cell in rows
+        if cell.method == "soda-r"
     ]
+    return [*rows, *unchanged_start]
 
 
 def office_home(scale: Scale) -> list[Cell]:
-    """Their protocol on PACS, from photographs to sketches and cartoons, four steps an epoch with its 210 images.
+    """The paper's Office-Home protocol on PACS, from photographs to sketches and cartoons.
 
-    On a desk 60 steps, as on CIFAR, at a rate that keeps lr x steps of the paper's 1,080 (60 epochs, 4,365 images).
+    An epoch over the 210 images has four steps. The desk scale makes 60 steps, as on CIFAR, at a
+    rate that keeps lr x steps of the paper's 1,080 steps (60 epochs, 4,365 images).
     """
     settings: dict[str, Any] = {"batch": 53}
-    if not scale.own_lr:
+    narrower: dict[str, Any] = {}
+    if not scale.paper_lr:
         epochs = min(scale.epochs, 15)
         settings |= {"epochs": epochs, "warmup": max(1, epochs // 6), "lr": 0.02}
-    of = {
+        narrower = {"width": 16}
+    changes = {
+        "deployed": {},
         "soda-office-home": settings,
-        "soda-r-office-home": settings | ({} if scale.own_lr else {"width": 16}),
-    }
-    facts: dict[str, Any] = {
-        "model": "pacs_photo_lite0",
-        "corruption": CLEAN,
-        "images": min(scale.images, 210),
+        "soda-r-office-home": settings | narrower,
     }
     return [
-        Cell(method=m, data=f"pacs/{domain}", seed=s, settings=of.get(m, {}), **facts)
-        for domain, m, s in itertools.product(
-            ("sketch", "cartoon"), ("deployed", *of), range(scale.seeds)
+        Cell(
+            method=method,
+            data=f"pacs/{domain}",
+            model="pacs_photo_lite0",
+            corruption=CLEAN,
+            images=min(scale.images, 210),
+            seed=seed,
+            settings=changes[method],
+        )
+        for domain, method, seed in itertools.product(
+            ("sketch", "cartoon"), changes, range(scale.seeds)
         )
     ]
 
 
 def yardstick(scale: Scale) -> list[Cell]:
-    """The paper's own budget on 1,000 images, at its lr and at every larger one; the loss at the end chooses."""
-    del scale  # the budget is the point
+    """soda with the paper's own budget on 1,000 images, at its rate and at every larger one.
+
+    The loss at the end chooses the rate.
+    """
+    del scale  # the paper's budget is the point of this experiment
+    changes: list[dict[str, Any]] = [{}, *({"lr": lr} for lr in LEARNING_RATES[1:])]
     return [
-        Cell(
-            method="soda",
-            corruption=c,
-            images=1000,
-            curve=15,
-            settings={} if lr is None else {"lr": lr},
-        )
-        for lr, c in itertools.product(
-            (None, *LEARNING_RATES[1:]), FIVE
-        )  # the first is the paper's
+        Cell(method="soda", corruption=corruption, images=1000, curve=15, settings=settings)
+        for settings, corruption in itertools.product(changes, FIVE)
     ]
-
-
-def selection(scale: Scale) -> list[Cell]:
-    """Gaussian noise in the paper; on a desk fewer values, and contrast, too."""
-    tau = [round(0.1 * step, 1) for step in range(1, 10)] if scale.own_lr else ODD[::2]
-    rho, one = ODD if scale.own_lr else ODD[::2], replace(scale, sets=("cifar10",))
-    return ablation(
-        one, "soda", PAIR[:1] if scale.own_lr else PAIR, tau=tau, rho=rho, alpha=[1e-4, 1e-3, 1e-2]
-    )
-
-
-def directions(scale: Scale) -> list[Cell]:
-    """The estimate grows with sigma squared: on a desk sigma 1 is shown with smaller rates, too, down to the one that
-    makes steps of the same size."""
-    if scale.own_lr:
-        return ablation(scale, "soda", sigma=[0.1, 1.0])
-    smaller = ablation(scale, "soda", sigma=[1.0], lr=[1e-3, RATES["soda"] / 100])
-    return [*ablation(scale, "soda", sigma=[0.1, 1.0]), *smaller]
 
 
 def rates(scale: Scale) -> list[Cell]:
-    """What the rate of a small scale is chosen from, and what lr=auto makes of it; on spatter, too, where one harms."""
-    every = list(LEARNING_RATES[::-1])
-    told = [
-        cell
-        for name in ("soda", "soda-fo")
-        for cell in ablation(scale, name, RATED, curve=1, lr=every)
-    ]
-    told += [
-        cell
-        for name in ("soda-o", "da-zoo-input")
-        for cell in ablation(scale, name, RATED, lr=every)
-    ]
-    return [*ablation(scale, "soda", RATED, lr=["auto"]), *told]
+    """lr=auto, and every rate it chooses from; the rates of the desk scale come from these runs."""
+    choices = list(LEARNING_RATES[::-1])
+    grid = ablation(scale, "soda", RATED, lr=["auto"])
+    for method in ("soda", "soda-fo"):
+        grid += ablation(scale, method, RATED, curve=1, lr=choices)
+    for method in ("soda-o", "da-zoo-input"):
+        grid += ablation(scale, method, RATED, lr=choices)
+    return grid
 
 
 def kept_rates(scale: Scale) -> list[Cell]:
-    """The methods that keep the paper's rate at every scale, at others."""
-    others = {"soda-r": [0.01, 0.003, 0.001, 0.0003], "ma-so": [0.01, 0.001]}
+    """Other rates for the methods that keep the paper's rate at every scale."""
     return [
-        cell for name, some in others.items() for cell in ablation(scale, name, PAIR[:1], lr=some)
+        *ablation(scale, "soda-r", PAIR[:1], lr=[0.01, 0.003, 0.001, 0.0003]),
+        *ablation(scale, "ma-so", PAIR[:1], lr=[0.01, 0.001]),
     ]
 
 
 def other_rates(scale: Scale) -> list[Cell]:
-    """soda on CIFAR-100, where a desk takes the rate of CIFAR-10, at that and at a smaller one."""
-    return ablation(replace(scale, sets=("cifar100",)), "soda", RATED, lr=[RATES["soda"], 0.01])
-
-
-def steps(scale: Scale) -> list[Cell]:
-    """soda's queries split otherwise than into five directions a step: into more steps, or into fewer.
-
-    Estimates from fewer directions are noisier; on a desk those are shown at a smaller rate, too.
-    """
-    several = {q: replace(scale, epochs=scale.epochs * 6 // (q + 1)) for q in (1, 2, 5, 8, 17)}
-    split = [cell for q, as_many in several.items() for cell in ablation(as_many, "soda", q=[q])]
-    smaller = (
-        []
-        if scale.own_lr
-        else [c for q in (1, 2) for c in ablation(several[q], "soda", q=[q], lr=[0.01])]
-    )
-    return [*split, *smaller]
-
-
-def optimisers(scale: Scale) -> list[Cell]:
-    """A rate of one says nothing of the other's: on a desk each has its own, chosen without labels or the method's."""
-    own: dict[str, Any] = {} if scale.own_lr else {"lr": ["auto"]}
-    rate: dict[str, Any] = {} if scale.own_lr else {"lr": [RATES["soda-fo"]]}
-    return [
-        *ablation(scale, "soda", step=["sgd"]),
-        *ablation(scale, "soda", step=["adam"], **own),
-        *ablation(scale, "soda-r", step=["sgd"], **rate),
-        *ablation(scale, "soda-r", step=["adam"]),
-    ]
+    """soda on CIFAR-100, where the desk scale uses the rate of CIFAR-10, also at a smaller rate."""
+    rates = [RATES["soda"], 0.01]
+    return ablation(replace(scale, sets=("cifar100",)), "soda", RATED, lr=rates)
 
 
 def peers(scale: Scale) -> list[Cell]:
-    """Their stages and beginnings; on a desk, where they have little to learn from, DINE with more of it.
+    """DINE and BETA after each stage and from other initial networks.
 
-    In the paper they begin from ImageNet's ResNet-50. It sees the images at 64 pixels, for 32 would leave it a map of
-    one; on a desk DINE alone does, in twenty minutes a run. BETA, with two networks, would take three times that.
+    In the paper they start from ImageNet's ResNet-50. It gets the images at 64 pixels, because at
+    32 its last feature map would have one pixel. At the desk scale only DINE does so, in twenty
+    minutes per run; BETA, with two networks, would take three times as long. The desk scale, which
+    has little data to learn from, adds DINE with more epochs and with more images.
     """
-    imagenet: dict[str, Any] = {"target": ["imagenet_resnet50"], "size": [64]}
-    stages = [
+    from_imagenet: dict[str, Any] = {"target": ["imagenet_resnet50"], "size": [64]}
+    grid = [
         *ablation(scale, "deployed"),
         *ablation(scale, "dine"),
         *ablation(scale, "dine", finetune_epochs=[0]),
         *ablation(scale, "beta", adversarial=[0.0, 0.1]),
         *ablation(scale, "beta", adversarial=[0.0], finetune_epochs=[0]),
-        *(
-            cell
-            for data, other in zip(
-                scale.sets, ("cifar100_resnet20", "cifar10_resnet20"), strict=False
-            )
-            for name in ("dine", "beta")
-            for cell in ablation(replace(scale, sets=(data,)), name, target=[other])
-        ),
-        *ablation(scale, "dine", **imagenet),
     ]
-    if scale.own_lr:
-        return [*stages, *ablation(scale, "beta", **imagenet)]
+    other_networks = ("cifar100_resnet20", "cifar10_resnet20")
+    for data, network in zip(scale.sets, other_networks, strict=False):
+        for method in ("dine", "beta"):
+            grid += ablation(replace(scale, sets=(data,)), method, target=[network])
+    grid += ablation(scale, "dine", **from_imagenet)
+    if scale.paper_lr:
+        return [*grid, *ablation(scale, "beta", **from_imagenet)]
     longer: dict[str, Any] = {
         stage: [5 * epochs] for stage, epochs in scale.settings("dine").items()
     }
     return [
-        *stages,
+        *grid,
         *ablation(scale, "dine", **longer),
         *ablation(replace(scale, images=4 * scale.images), "dine"),
     ]
 
 
 def deeper(scale: Scale) -> list[Cell]:
-    """Gaussian noise; on a desk also four times the images in as many steps, four times the steps, and both."""
+    """soda-r's deeper network on gaussian noise.
+
+    The desk scale adds four times the images in as many steps, four times the steps, and both.
+    """
     sizes = [scale]
-    if not scale.own_lr:
-        sizes.append(
-            replace(scale, images=4 * scale.images, epochs=max(1, round(scale.epochs / 4)))
-        )
+    if not scale.paper_lr:
+        fewer_epochs = max(1, round(scale.epochs / 4))
+        sizes.append(replace(scale, images=4 * scale.images, epochs=fewer_epochs))
         sizes.append(replace(scale, epochs=4 * scale.epochs))
         sizes.append(replace(scale, images=4 * scale.images))
-    return [
-        cell
-        for size in sizes
-        for name in ("soda-fo", "soda-r")
-        for cell in ablation(size, name, PAIR[:1])
-    ]
+    return deeper_networks(sizes, PAIR[:1])
 
 
 def deeper_contrast(scale: Scale) -> list[Cell]:
-    """Contrast, where it is furthest behind; on a desk also with four times the images, and so the steps."""
-    sizes = [scale] if scale.own_lr else [scale, replace(scale, images=4 * scale.images)]
+    """The same on contrast, where soda-r is furthest behind.
+
+    The desk scale adds four times the images, and with them four times the steps.
+    """
+    sizes = [scale] if scale.paper_lr else [scale, replace(scale, images=4 * scale.images)]
+    return deeper_networks(sizes, PAIR[1:])
+
+
+def deeper_networks(sizes: Sequence[Scale], corruptions: Sequence[str]) -> list[Cell]:
+    """soda-r and, for comparison, soda-fo at several sizes."""
     return [
         cell
         for size in sizes
-        for name in ("soda-fo", "soda-r")
-        for cell in ablation(size, name, PAIR[1:])
+        for method in ("soda-fo", "soda-r")
+        for cell in ablation(size, method, corruptions)
     ]
-
-
-def start(scale: Scale) -> list[Cell]:
-    """Beside the model adapted from inside, which the paper's SODA-R passes."""
-    where = scale.corruptions if scale.own_lr else FIVE
-    begun = [cell for name in STARTED for cell in ablation(scale, name, where, start=STARTS)]
-    return [*begun, *ablation(scale, "ma-so", where)]
-
-
-def other_start(scale: Scale) -> list[Cell]:
-    """soda and soda-r on CIFAR-100 from both starts, beside the model adapted from inside."""
-    one = replace(scale, sets=("cifar100",))
-    begun = [
-        cell for name in ("soda", "soda-r") for cell in ablation(one, name, FIVE, start=STARTS)
-    ]
-    return [*begun, *ablation(one, "ma-so", FIVE)]
-
-
-def blocks(scale: Scale) -> list[Cell]:
-    return [
-        cell for name in ("soda", "soda-r") for cell in ablation(scale, name, blocks=[0, 1, 2, 3])
-    ]
-
-
-def blocks_start(scale: Scale) -> list[Cell]:
-    """The same from the images as they are; on a desk none and two, which tell the start from the blocks."""
-    few = [0, 1, 2, 3] if scale.own_lr else [0, 2]
-    return [
-        cell
-        for name in ("soda-r", "soda")
-        for cell in ablation(scale, name, blocks=few, start=[0.0])
-    ]
-
-
-def regularisation(scale: Scale) -> list[Cell]:
-    return [
-        cell
-        for data, beta in zip(scale.sets, (0.005, 0.01), strict=False)
-        for method in ("soda", "soda-r")
-        for cell in ablation(replace(scale, sets=(data,)), method, beta=[0.0, beta])
-    ]
-
-
-def convergence(scale: Scale, names: Sequence[str], times: int = 1) -> list[Cell]:
-    """Gaussian noise, on a desk contrast, too; measured about thirty times on the way."""
-    longer, where = replace(scale, epochs=times * scale.epochs), PAIR[:1] if scale.own_lr else PAIR
-    return [
-        c
-        for name in names
-        for c in ablation(longer, name, where, curve=max(1, longer.epochs // 30))
-    ]
-
-
-def affordable(scale: Scale, *values: int) -> list[int]:
-    """What an experiment repeats so many times: the paper's settings, on a desk the first four, which cost a third."""
-    return list(values if scale.own_lr else values[:4])
-
-
-def online(scale: Scale, **choices: Any) -> list[Cell]:
-    return ablation(scale, "soda-o", **choices)
-
-
-def online_batch(scale: Scale) -> list[Cell]:
-    """On a desk the smallest batch also at a smaller rate: it makes four times the steps of the usual one."""
-    sizes = online(scale, arrival=[32, 64, 128, 256])
-    return sizes if scale.own_lr else [*sizes, *online(scale, arrival=[32], lr=[0.01])]

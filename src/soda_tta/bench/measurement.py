@@ -1,4 +1,4 @@
-"""Run a cell and measure what came of it: labels are seen here, and nowhere else."""
+"""Run a cell and measure its accuracy. Labels are used here and nowhere in the engine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import shutil
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 import numpy as np
 
 from soda_tta.bench.cell import CLEAN, Cell
-from soda_tta.data import load_dataset
+from soda_tta.bench.result import CellResult, pack_correct
+from soda_tta.data import Corrupted, load_dataset
 from soda_tta.data.catalogue import spelled
 from soda_tta.data.dataset import Dataset
 from soda_tta.engine.adapt import adapt
@@ -19,172 +19,205 @@ from soda_tta.engine.events import Epoch, Event, Step
 from soda_tta.engine.run import Run
 from soda_tta.errors import MethodError, RunError, StorageError
 from soda_tta.methods import code_of
+from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.atomic import write_text
 from soda_tta.types import Array
 
+MEASURED_TOGETHER = 512  # images in memory at once while a curve is measured
 
-def run_cell(cell: Cell, working: Path | None = None) -> dict[str, Any]:
-    """Run a cell and measure it. With `working`, a killed cell continues where it was."""
+
+def run_cell(cell: Cell, working: Path | None = None) -> CellResult:
+    """Run a cell and measure it.
+
+    Parameters
+    ----------
+    cell : what to run.
+    working : a folder for the state of the run (default: none is kept). If the folder holds an
+        unfinished run of this cell, that run is resumed.
+    """
     images = cell_images(cell)
     assert images.labels is not None
     check_fit(cell, images, images.labels)
-    again: list[str] = []
+    restarts: list[str] = []
     try:
         run, curve = start_cell(cell, images, working)
     except StorageError:
-        raise  # what is paid waits there until it can be gone on with
+        raise  # the run can be resumed once the folder is writable again
     except RunError as error:
-        if working is None or not (working / "run.json").exists():
+        if working is None or not RunFolder(working).holds_run:
             raise
-        # its name is the hash of the cell, so another run in it is this cell under other code
-        again.append(str(error))
-        run, curve = begin_again(cell, images, working)
+        # The folder is named by the hash of the cell. Another run in it is thus the same cell, run
+        # by another version of the code.
+        restarts.append(str(error))
+        run, curve = restart_cell(cell, images, working)
     if working and cell.budget and run.ledger.lost:
-        again.append("requests lost in a kill took from its budget")
-        run, curve = begin_again(cell, images, working)
-    return {
-        "before": accuracy(run.before, images.labels),
-        "after": accuracy(run.probabilities, images.labels),
-        "right": {
-            "before": bits(run.before, images.labels),
-            "after": bits(run.probabilities, images.labels),
+        restarts.append("requests lost in a crash were charged to its budget")
+        run, curve = restart_cell(cell, images, working)
+    return measure(cell, run, images.labels, curve, restarts)
+
+
+def measure(
+    cell: Cell, run: Run, labels: Array, curve: CurveRecorder, restarts: list[str]
+) -> CellResult:
+    """Compare the answers of a run with the labels."""
+    return CellResult(
+        before=accuracy(run.before, labels),
+        after=accuracy(run.probabilities, labels),
+        queries_per_image=run.ledger.answered / len(labels),  # without requests lost in a crash
+        queries=dict(run.ledger.queries),
+        correct={
+            "before": pack_correct(run.before, labels),
+            "after": pack_correct(run.probabilities, labels),
         },
-        "queries": dict(run.ledger.queries),
-        "queries_per_image": run.ledger.answered
-        / len(images),  # lost in a kill: no part of the method
-        "stopped": run.stopped,
-        "does": run.adaptor.describe(),
-        "verdict": None if run.verdict is None else run.verdict.facts(),
-        "seconds": round(run.seconds, 2),
-        "notices": [
-            *(f"a half-done cell was begun again: {reason}" for reason in again),
+        stopped=run.stopped,
+        adaptor=run.adaptor.describe(),
+        verdict=None if run.verdict is None else run.verdict.facts(),
+        seconds=round(run.seconds, 2),
+        notices=[
+            *(f"an unfinished cell was restarted: {reason}" for reason in restarts),
             *([run.reason] if run.stopped == "budget" else []),
             *run.notices,
         ],
-        "losses": losses(run.history),
-        "curve": curve.points,
-        "card": run.card.facts(),
-        **({} if (code := code_of(cell.method)) is None else {"code": code}),
-    }
+        losses=epoch_losses(run.history),
+        curve=curve.points,
+        card=run.card.facts(),
+        code=code_of(cell.method),
+    )
 
 
 def check_fit(cell: Cell, images: Dataset, labels: Array) -> None:
-    """Numbers that look like results and are none: of a model for other classes, of fewer images than are named."""
+    """Refuse fewer images than the cell names, and a model for fewer classes than the labels."""
     if len(labels) < cell.images:
         raise MethodError(
-            f"{cell.data} has {len(labels):,} images and the cell asks for {cell.images:,}; set images."
+            f"{cell.data} has {len(labels):,} images and the cell needs {cell.images:,}; "
+            "lower images."
         )
     classes = cell.box()(images[slice(0, 1)]).shape[1]
     if labels.max() >= classes:
         raise MethodError(
-            f"{cell.model} tells {classes:,} classes apart and the labels of {cell.data} go up to {labels.max():,}; "
-            "set model."
+            f"{cell.model} has {classes:,} classes and the labels of {cell.data} go up to "
+            f"{labels.max():,}; choose another model."
         )
 
 
-def begin_again(cell: Cell, images: Dataset, working: Path) -> tuple[Run, Curve]:
-    """Forget what an earlier process has done of a cell, where its result would not be that of one undisturbed run."""
+def restart_cell(cell: Cell, images: Dataset, working: Path) -> tuple[Run, CurveRecorder]:
+    """Discard an unfinished run whose result would differ from that of an undisturbed run."""
     shutil.rmtree(working)
-    working.with_suffix(".curve").unlink(missing_ok=True)
+    curve_file(working).unlink(missing_ok=True)
     return start_cell(cell, images, working)
 
 
-def start_cell(cell: Cell, images: Dataset, working: Path | None) -> tuple[Run, Curve]:
-    curve = Curve(cell, images, working.with_suffix(".curve") if working else None)
-    resume = working is not None and (working / "run.json").exists()
-    method, budget, seed = cell.method, cell.budget, cell.seed
+def start_cell(cell: Cell, images: Dataset, working: Path | None) -> tuple[Run, CurveRecorder]:
+    """Adapt the images; resume if the folder holds a run."""
+    curve = CurveRecorder(cell, images, curve_file(working) if working else None)
     run = adapt(
         images,
         cell.box(),
-        method=method,
-        budget=budget,
-        seed=seed,
+        method=cell.method,
+        budget=cell.budget,
+        seed=cell.seed,
         out=working,
-        resume=resume,
+        resume=RunFolder(working).holds_run,
         listener=curve,
         **cell.settings,
     )
     return run, curve
 
 
-def cell_images(cell: Cell) -> Dataset:
-    everything = open_data(cell.data)
-    if everything.labels is None:
-        raise MethodError(f"{cell.data} has no labels; the bench needs them to measure.")
-    images = everything.subset(chosen_images(everything.labels, cell.images))
-    if cell.corruption != CLEAN:
-        from soda_tta.data import Corrupted
+def curve_file(working: Path) -> Path:
+    """The file with the measured points of an unfinished cell, next to the run's folder."""
+    return working.with_suffix(".curve")
 
+
+def cell_images(cell: Cell) -> Dataset:
+    """The images of a cell, corrupted and ordered as it says."""
+    source = open_data(cell.data)
+    if source.labels is None:
+        raise MethodError(f"{cell.data} has no labels; the bench needs them to measure accuracy.")
+    images = source.subset(select_images(source.labels, cell.images))
+    if cell.corruption != CLEAN:
         images = Corrupted(images, cell.corruption, cell.severity, seed=0)
-    if cell.order == "classes":  # after corrupting, which draws by an image's place
+    if cell.order == "classes":
+        # Sort after corrupting: the noise of an image depends on its place.
         assert images.labels is not None
         images = images.subset(np.argsort(images.labels, kind="stable"))
     return images
 
 
 def open_data(data: str) -> Dataset:
+    """A data set by its name or path, or a domain of a known one as "name/domain"."""
     name, _, domain = data.partition("/")
-    return load_dataset(name, domain=domain) if domain and spelled(name) else load_dataset(data)
+    if domain and spelled(name):
+        return load_dataset(name, domain=domain)
+    return load_dataset(data)
 
 
-def chosen_images(labels: Array, count: int) -> Array | slice:
-    """The first so many; of images that lie class by class, so many from everywhere."""
+def select_images(labels: Array, count: int) -> Array | slice:
+    """The first `count` images, or evenly spaced ones if the labels are sorted by class.
+
+    >>> select_images(np.array([2, 0, 1, 0]), 2)
+    slice(0, 2, None)
+    >>> select_images(np.repeat([0, 1, 2], 10), 3).tolist()
+    [0, 14, 29]
+    """
     if count < len(labels) and (np.diff(labels) >= 0).all():
-        places: Array = np.linspace(0, len(labels) - 1, count).round().astype(int)
-        return places
+        indices: Array = np.linspace(0, len(labels) - 1, count).round().astype(int)
+        return indices
     return slice(0, count)
 
 
 def accuracy(probabilities: Array, labels: Array) -> float:
-    """In per cent."""
+    """The share of correct answers, in per cent.
+
+    >>> accuracy(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 0]))
+    50.0
+    """
     return round(100 * float((probabilities.argmax(axis=1) == labels).mean()), 3)
 
 
-def bits(probabilities: Array, labels: Array) -> str:
-    """Which images are answered rightly, in hexadecimal: two runs on the same images can be compared one by one."""
-    return np.packbits(probabilities.argmax(axis=1) == labels).tobytes().hex()
-
-
-def losses(history: list[Step]) -> list[float]:
-    """The mean loss of each epoch: by it runs can be told apart without labels."""
-    found: dict[int, list[float]] = {}
+def epoch_losses(history: list[Step]) -> list[float]:
+    """The mean loss of each epoch: it compares runs at several rates, say, without labels."""
+    by_epoch: dict[int, list[float]] = {}
     for step in history:
-        found.setdefault(step.epoch, []).append(step.loss)
-    return [round(mean(of), 5) for of in found.values()]
+        by_epoch.setdefault(step.epoch, []).append(step.loss)
+    return [round(mean(losses), 5) for losses in by_epoch.values()]
 
 
-def right(result: dict[str, Any], images: int, when: str = "after") -> Array | None:
-    """Which images a cell answered rightly; nothing of a cell that was run before this was kept."""
-    if "right" not in result:
-        return None
-    packed = np.frombuffer(bytes.fromhex(result["right"][when]), dtype=np.uint8)
-    return np.unpackbits(packed, count=images).astype(bool)
+class CurveRecorder:
+    """Measures the accuracy of the adaptor while it learns.
 
-
-class Curve:
-    """Measures the adaptor as it learns: evaluation is the bench's own and is not among the queries.
-
-    Points are kept in a file of their own, because a resumed run does not live its first epochs again.
+    The queries go to the bench's own box and are not counted. The points are kept in a file,
+    because a resumed run does not repeat its first epochs.
     """
 
     def __init__(self, cell: Cell, images: Dataset, path: Path | None) -> None:
-        self.every, self.images, self.path = cell.curve, images, path
-        self.free = cell.box("onnx") if cell.curve else None
+        self.interval = cell.curve
+        self.images = images
+        self.path = path
+        self.unmetered_box = cell.box("onnx") if cell.curve else None
         lines = path.read_text().splitlines() if path and path.exists() else []
         self.points: list[dict[str, float]] = [json.loads(line) for line in lines]
 
     def __call__(self, event: Event) -> None:
-        if self.free is None or not isinstance(event, Epoch) or event.epoch % self.every:
+        """Add a point at the end of every `interval`-th epoch."""
+        if self.unmetered_box is None:
+            return
+        if not isinstance(event, Epoch) or event.epoch % self.interval:
             return
         if any(point["epoch"] == event.epoch and point["lr"] == event.lr for point in self.points):
-            return  # told again after a kill
+            return  # a resumed run reports this epoch a second time
         assert self.images.labels is not None
-        starts = range(0, len(self.images), 512)
-        pieces = [
-            self.free(event.adaptor(self.images[slice(start, start + 512)])) for start in starts
+        probabilities = [
+            self.unmetered_box(event.adaptor(self.images[slice(start, start + MEASURED_TOGETHER)]))
+            for start in range(0, len(self.images), MEASURED_TOGETHER)
         ]
-        score = accuracy(np.concatenate(pieces), self.images.labels)
-        facts = {"epoch": event.epoch, "queries": event.queries, "loss": event.loss, "lr": event.lr}
-        self.points.append({**facts, "accuracy": score})
+        point = {
+            "epoch": event.epoch,
+            "queries": event.queries,
+            "loss": event.loss,
+            "lr": event.lr,
+            "accuracy": accuracy(np.concatenate(probabilities), self.images.labels),
+        }
+        self.points.append(point)
         if self.path:
             write_text(self.path, "".join(json.dumps(point) + "\n" for point in self.points))

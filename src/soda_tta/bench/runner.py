@@ -1,4 +1,4 @@
-"""Run the cells of a grid that the store has not got yet."""
+"""Run the cells of a grid that the store does not have yet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
-from typing import Any
 
 from soda_tta.bench.cell import Cell
-from soda_tta.bench.finished import Reporter, refuse_others, take_finished
-from soda_tta.bench.measurement import run_cell
-from soda_tta.bench.presence import what_is_absent
+from soda_tta.bench.measurement import curve_file, run_cell
+from soda_tta.bench.requirements import missing_requirements
+from soda_tta.bench.result import CellResult
+from soda_tta.bench.reuse import Reporter, check_unchanged, copy_finished
 from soda_tta.bench.store import Store
 from soda_tta.errors import RunError
 
-SHOWN = 10  # failures told one by one
+SHOWN = 10  # failures that the final message lists
 
 
 def run_grid(
@@ -31,86 +31,102 @@ def run_grid(
     *,
     jobs: int = 1,
     report: Reporter | None = None,
-    complain: Callable[[str], None] | None = None,
+    report_failure: Callable[[str], None] | None = None,
     reuse: Sequence[Store] = (),
 ) -> int:
-    """Run what is missing, `jobs` processes of one thread each; returns how many cells were run.
+    """Run the missing cells and return how many there were.
 
-    A killed grid is started again with the same call: finished cells are kept, unfinished ones continue. Experiments
-    that a store to `reuse` has, under whatever name, are copied and not run. A cell that fails does not keep the others
-    from being run; `complain` hears of it at once, and in the end the failures are told together.
+    After a crash, the same call continues: finished cells are kept and unfinished ones resume. A
+    cell that fails does not stop the others; `CellsFailed` lists the failures at the end.
+
+    Parameters
+    ----------
+    cells : what to run; each is checked before the first query.
+    store : where the results go.
+    jobs : number of processes, with one thread each (default 1).
+    report : called with each finished cell and its result (default: not called).
+    report_failure : called with a message as soon as a cell fails (default: not called).
+    reuse : stores whose results of the same experiments are copied instead of run (default none).
     """
     for cell in cells:
         cell.check()
-    refuse_others(cells, store)
-    failed: list[str] = []
-    with store.alone():
-        take_finished(cells, store, reuse, report)
-        unique = {cell.key: cell for cell in cells if cell not in store}
+    check_unchanged(cells, store)
+    failures: list[str] = []
 
-        def fail(cell: Cell, why: str) -> None:
-            failed.append(f"{cell.title}: {why}")
-            if complain:
-                complain(failed[-1])
+    def fail(cell: Cell, reason: str) -> None:
+        failures.append(f"{cell.title}: {reason}")
+        if report_failure:
+            report_failure(failures[-1])
 
-        absent = what_is_absent(list(unique.values()))
-        for key, why in absent.items():
-            fail(unique[key], why)
+    with store.locked():
+        copy_finished(cells, store, reuse, report)
+        missing = {cell.key: cell for cell in cells if cell not in store}
+        unmet = missing_requirements(list(missing.values()))
+        for key, reason in unmet.items():
+            fail(missing[key], reason)
         working = store.folder / "working"
-        for cell, result in _results(
-            [c for c in unique.values() if c.key not in absent], working, jobs
-        ):
-            if isinstance(result, Failed):
-                fail(cell, result.why)
+        runnable = [cell for key, cell in missing.items() if key not in unmet]
+        for cell, result in _results(runnable, working, jobs):
+            if isinstance(result, Failure):
+                fail(cell, result.reason)
                 continue
             store.add(cell, result)
             store.keep_adaptor(cell, working / cell.key / "adaptor.safetensors")
             shutil.rmtree(working / cell.key, ignore_errors=True)
-            (working / cell.key).with_suffix(".curve").unlink(missing_ok=True)
+            curve_file(working / cell.key).unlink(missing_ok=True)
             if report:
                 report(cell, result)
-    if failed:
-        raise CellsFailed(failed, len(unique))
-    return len(unique)
+    if failures:
+        raise CellsFailed(failures, len(missing))
+    return len(missing)
 
 
 class CellsFailed(RunError):
-    """Some cells of a grid failed; the others are in the store."""
+    """Some cells of a grid failed; the others are in the store.
 
-    def __init__(self, failed: Sequence[str], of: int) -> None:
-        self.failed = list(failed)
-        others = "; the others are in the store" if len(failed) < of else ""
-        told = [f"{len(failed)} of {of} cells failed{others}. Run the same command to try again."]
-        told += [f"  {line}" for line in failed[:SHOWN]]
-        told += [f"  and {len(failed) - SHOWN} more"] if len(failed) > SHOWN else []
-        super().__init__("\n".join(told))
+    Parameters
+    ----------
+    failures : one message per failed cell, also available as an attribute.
+    total : number of cells that were to be run.
+    """
+
+    def __init__(self, failures: Sequence[str], total: int) -> None:
+        self.failures = list(failures)
+        others = "; the others are in the store" if len(failures) < total else ""
+        lines = [
+            f"{len(failures)} of {total} cells failed{others}. Run the same command to try again.",
+            *(f"  {failure}" for failure in failures[:SHOWN]),
+        ]
+        if len(failures) > SHOWN:
+            lines.append(f"  and {len(failures) - SHOWN} more")
+        super().__init__("\n".join(lines))
 
 
 @dataclass(frozen=True)
-class Failed:
-    """What went wrong with a cell, in words: not every exception survives the way between two processes."""
+class Failure:
+    """Why a cell failed, as text: not every exception can be sent between processes."""
 
-    why: str
+    reason: str
 
 
 def _results(
     cells: list[Cell], working: Path, jobs: int
-) -> Iterator[tuple[Cell, dict[str, Any] | Failed]]:
-    os.environ["OMP_NUM_THREADS"] = (
-        "1"  # two processes with two threads each would destroy one another
-    )
-    others = set(active_children())
+) -> Iterator[tuple[Cell, CellResult | Failure]]:
+    """Run the cells in worker processes and yield each as it ends."""
+    os.environ["OMP_NUM_THREADS"] = "1"  # parallel processes with many threads slow each other down
+    other_children = set(active_children())
     with ProcessPoolExecutor(
         max(1, jobs),
         mp_context=get_context("spawn"),
-        initializer=_die_with,
+        initializer=_exit_with_parent,
         initargs=(os.getpid(),),
     ) as pool:
         waiting = iter(cells)
-        running: dict[Future[dict[str, Any] | Failed], Cell] = {}
+        running: dict[Future[CellResult | Failure], Cell] = {}
         try:
             while True:
-                # no more than the workers can begin at once: what waits in the pool would still be run after Ctrl-C
+                # Submit no more than the workers can start: what waits in the pool would still be
+                # run after Ctrl-C.
                 for cell in itertools.islice(waiting, max(1, jobs) - len(running)):
                     running[pool.submit(_work, cell, str(working / cell.key))] = cell
                 if not running:
@@ -118,19 +134,19 @@ def _results(
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
         except BrokenProcessPool as error:
-            fewer = " with fewer --jobs" if jobs > 1 else ""
+            fewer = " with fewer jobs" if jobs > 1 else ""
             raise RunError(
-                "a worker was killed, perhaps for want of memory; finished cells are kept. Run the same command again"
-                f"{fewer} to go on."
+                "a worker was killed, perhaps for lack of memory; finished cells are kept. "
+                f"Run the same command again{fewer} to continue."
             ) from error
         except BaseException:
-            for worker in set(active_children()) - others:
-                worker.terminate()  # its cell goes on from its checkpoint another time
+            for worker in set(active_children()) - other_children:
+                worker.terminate()  # its cell resumes from its checkpoint in the next run
             raise
 
 
-def _die_with(parent: int) -> None:
-    """A worker whose parent was killed would wait for work for ever; it ends itself instead."""
+def _exit_with_parent(parent: int) -> None:
+    """End the worker when its parent was killed; otherwise it would wait for work forever."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -140,14 +156,15 @@ def _die_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _work(cell: Cell, working: str) -> dict[str, Any] | Failed:
+def _work(cell: Cell, working: str) -> CellResult | Failure:
+    """Run one cell in a worker."""
     import warnings
 
     import torch
 
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore")  # what a user should know is among the result's notices
+    warnings.simplefilter("ignore")  # the result's notices hold what a user should know
     try:
         return run_cell(cell, Path(working))
     except (Exception, SystemExit) as error:
-        return Failed(f"{type(error).__name__}: {error}")
+        return Failure(f"{type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""How large an experiment is, and what that asks of each method's settings."""
+"""How large an experiment is, and how that changes each method's settings."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.methods import all_methods
 from soda_tta.methods.loop_method import PAPER_STEPS
 
-PAIR = (
-    "gaussian_noise",
-    "contrast",
-)  # where time is short, ablations are shown on one noise and one tone corruption
+PAIR = ("gaussian_noise", "contrast")  # one noise and one tone corruption, for ablations on a desk
 FIVE = ("gaussian_noise", "defocus_blur", "contrast", "pixelate", "jpeg_compression")
 PAPER_EPOCHS = 150
 
-# The rates of a desk on CIFAR: of those lr=auto chooses from, the one with the least mean loss at the end of the runs
-# of `bench run rates`; a test compares. da-pl and da-direct share soda's, as in the paper.
+# The learning rates of the desk scale on CIFAR. Each is the rate, among those lr=auto chooses from,
+# with the least mean loss at the end of the runs of `bench run rates`; a test compares them.
+# da-pl and da-direct share soda's, as in the paper.
 RATES = {
     "soda": 0.03,
     "da-pl": 0.03,
@@ -27,73 +25,103 @@ RATES = {
     "soda-o": 0.03,
     "da-zoo-input": 0.001,
 }
-CHOOSING = ("soda", "da-pl", "da-direct", "soda-fo")  # can be run at several rates to choose one
+CHOOSING = ("soda", "da-pl", "da-direct", "soda-fo")  # these methods accept lr="auto"
+
+# Perturbations are measured in pixels normalised as the data set is. CIFAR-10's 0.2 is the default.
+DEVIATIONS = {"cifar100": 0.267, "imagenet": 0.226}
+
+# Settings of the paper that belong to a data set rather than to the method.
+DATA_SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("cifar100", "soda-r"): {"beta": 0.01},
+    ("cifar100", "dine"): {"batch": 256},  # a batch of 64 holds at most 64 of the 100 classes
+    ("cifar100", "beta"): {"batch": 256},
+    # The paper gives no beta for ImageNet, and the released script uses none.
+    ("imagenet", "soda-r"): {"blocks": 1, "pairs": 1, "beta": 0.0},
+}
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Images, epochs and seeds; `sets` and `corruptions` are what an ablation runs over.
+    """The size of an experiment.
 
-    With fewer images there are fewer steps, in which the paper's lr hardly moves anything. A small scale therefore
-    chooses the lr without labels: a desk on CIFAR once for all corruptions and ablations, others in each run. Where a
-    method cannot choose in a run (a stream is not run twice), it keeps lr x steps as in the paper, up to 0.1.
+    With fewer images there are fewer steps, and in so few steps the paper's learning rate hardly
+    moves anything. A small scale therefore chooses the rate without labels: the desk scale on CIFAR
+    once for all corruptions and ablations, the others in each run. A method that cannot choose in a
+    run (a stream is not run twice) keeps lr x steps as in the paper, up to a rate of 0.1.
+
+    Parameters
+    ----------
+    images : number of test images.
+    epochs : epochs of a method that has 150 in the paper.
+    seeds : number of seeds.
+    paper_lr : whether to use the paper's own learning rate.
+    sets : data sets of an ablation (default CIFAR-10).
+    corruptions : corruptions of an ablation (default one noise and one tone corruption).
+    desk : whether `RATES` apply (default False).
     """
 
     images: int
     epochs: int
     seeds: int
-    own_lr: bool  # the paper's own lr
+    paper_lr: bool
     sets: tuple[str, ...] = ("cifar10",)
     corruptions: tuple[str, ...] = PAIR
     desk: bool = False
 
     def settings(self, method: str, data: str = "cifar10", **more: Any) -> dict[str, Any]:
-        """What to change in a method for this scale and this data set; `more` goes first."""
-        known = all_methods()[method].settings
+        """The settings of a method at this scale on a data set; those in `more` take precedence.
+
+        >>> SCALES["desk"].settings("soda", "cifar100")
+        {'epochs': 30, 'directions': 10, 'deviation': 0.267, 'lr': 0.03}
+        """
+        own = all_methods()[method].settings
         changes: dict[str, Any] = {
-            stage: max(1, self.epochs * known[stage] // PAPER_EPOCHS)
+            stage: max(1, self.epochs * own[stage] // PAPER_EPOCHS)
             for stage in ("epochs", "finetune_epochs")
-            if known.get(stage, 0) > 10  # fewer are not counted in the paper's epochs
+            if own.get(stage, 0) > 10  # fewer do not scale with the paper's 150
         }
-        if data == "cifar100" and known.get("epochs") and "directions" in known:
-            changes["q"] = 10  # "for all methods using ZOO"
-        if data in DEVIATIONS and known.get("epochs") and "deviation" in known:
+        learns = bool(own.get("epochs"))
+        if data == "cifar100" and learns and "directions" in own:
+            changes["directions"] = 10  # "for all methods using ZOO"
+        if data in DEVIATIONS and learns and "deviation" in own:
             changes["deviation"] = DEVIATIONS[data]
-        if data == "imagenet" and known.get("epochs") and "tau" in known:
+        if data == "imagenet" and learns and "tau" in own:
             changes["tau"] = 0.1
-        if not self.own_lr and (lr := self.rate(method, data)):
+        if not self.paper_lr and (lr := self.rate(method, data)):
             changes["lr"] = lr
-        return {**changes, **OF_THE_DATA.get((data, method), {}), **more}
+        return {**changes, **DATA_SETTINGS.get((data, method), {}), **more}
 
     def rate(self, method: str, data: str) -> float | str | None:
-        """The lr at a small scale; None: the paper's own."""
+        """The learning rate at a small scale; None stands for the paper's own."""
         if self.desk and data.startswith("cifar") and method in RATES:
             return RATES[method]
         if method in CHOOSING:
             return "auto"
-        fewer = self.fewer_steps(method)
-        return (
-            None
-            if fewer is None
-            else float(f"{min(0.1, all_methods()[method].settings['lr'] * fewer):.1g}")
-        )
+        ratio = self.step_ratio(method)
+        if ratio is None:
+            return None
+        return float(f"{min(0.1, all_methods()[method].settings['lr'] * ratio):.1g}")
 
-    def fewer_steps(self, method: str) -> float | None:
-        """How many times fewer steps than in the paper are made by a method that cannot choose its lr in a run."""
+    def step_ratio(self, method: str) -> float | None:
+        """The paper's steps divided by ours, for a method that cannot choose its rate in a run."""
         if method == "da-zoo-input":
             return PAPER_STEPS / (self.epochs * math.ceil(self.images / 256))
-        if method == "da-pgd":  # an image moves once an epoch
+        if method == "da-pgd":  # an image moves once per epoch
             return PAPER_EPOCHS / self.epochs
         if method == "soda-o":
-            return steps_of_a_stream(10_000) / steps_of_a_stream(self.images)
+            return stream_steps(10_000) / stream_steps(self.images)
         return None
 
 
-def steps_of_a_stream(images: int, arrival: int = 128, queue: int = 1000, batch: int = 256) -> int:
-    """An epoch of soda-o on each batch that arrives: on it and on the queue, were every image sure enough for that."""
-    arrived = range(0, images, arrival)
+def stream_steps(images: int, arrival: int = 128, queue: int = 1000, batch: int = 256) -> int:
+    """Steps that soda-o makes on a stream, with one epoch per arriving batch.
+
+    Each epoch runs over the arriving images and the queue, as if every image was reliable enough
+    to enter it.
+    """
     return sum(
-        math.ceil((min(arrival, images - start) + min(queue, start)) / batch) for start in arrived
+        math.ceil((min(arrival, images - start) + min(queue, start)) / batch)
+        for start in range(0, images, arrival)
     )
 
 
@@ -101,19 +129,4 @@ SCALES = {
     "paper": Scale(10_000, 150, 3, True, ("cifar10", "cifar100"), tuple(CORRUPTIONS)),
     "desk": Scale(500, 30, 1, False, desk=True),
     "tiny": Scale(128, 3, 1, False),
-}
-
-# Perturbations are in pixels normalised as the data set is; CIFAR-10's 0.2 is the methods' own.
-DEVIATIONS = {"cifar100": 0.267, "imagenet": 0.226}
-
-# The paper's settings that belong to a data set and not to the method.
-OF_THE_DATA: dict[tuple[str, str], dict[str, Any]] = {
-    ("cifar100", "soda-r"): {"beta": 0.01},
-    ("cifar100", "dine"): {"batch": 256},  # of 64 images no more than 64 classes can be told apart
-    ("cifar100", "beta"): {"batch": 256},
-    ("imagenet", "soda-r"): {
-        "blocks": 1,
-        "pairs": 1,
-        "beta": 0.0,
-    },  # the paper names no beta, the released script none
 }

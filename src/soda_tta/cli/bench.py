@@ -13,8 +13,9 @@ from soda_tta.cli.interrupt import stopped_like_ctrl_c
 from soda_tta.errors import SodaError
 
 if TYPE_CHECKING:
-    from soda_tta.bench import Cell
+    from soda_tta.bench import Cell, Store
 
+Parser = argparse.ArgumentParser
 FIGURES = ("convergence", "queries", "heat", "points", "tsne", "pictures")
 EXAMPLES = """\
 examples:
@@ -26,11 +27,13 @@ examples:
   soda-tta bench figure results/yardstick --kind convergence --out convergence.svg
   soda-tta bench merge results/a results/b --out results/all
 
-A grid may be killed at any moment and started again: finished cells are never run twice, unfinished ones continue.
+You can stop a grid at any time and start it again: finished cells are never run twice, and
+unfinished ones resume.
 """
 
 
 def add_to(commands: Any) -> None:
+    """Add the command and its verbs to the parser."""
     parser = commands.add_parser(
         "bench",
         help="run a grid of experiments, print its tables, draw its figures",
@@ -39,68 +42,101 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listing = verbs.add_parser("list", help="the built-in grids, their cells and queries")
-    listing.set_defaults(run=list_grids)
-    running = verbs.add_parser("run", help="run what is missing of a grid")
-    running.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
-    running.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
-    running.add_argument(
+    for add_verb in (add_list, add_run, add_table, add_figure, add_merge):
+        verb = add_verb(verbs)
+        verb.add_argument("--json", action="store_true", help="print machine-readable JSON")
+
+
+def add_list(verbs: Any) -> Parser:
+    """Options of `bench list`."""
+    parser: Parser = verbs.add_parser(
+        "list", help="list the built-in grids with their cells and queries"
+    )
+    add_scale(parser)
+    parser.set_defaults(run=list_grids)
+    return parser
+
+
+def add_run(verbs: Any) -> Parser:
+    """Options of `bench run`."""
+    parser: Parser = verbs.add_parser("run", help="run the missing cells of a grid")
+    parser.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
+    parser.add_argument(
         "--jobs",
         type=at_least_one,
         default=1,
         metavar="N",
-        help="processes of one thread each (default 1)",
+        help="number of processes, with one thread each (default 1)",
     )
-    running.add_argument("--only", metavar="METHOD", help="only the cells of this method")
-    running.add_argument(
+    parser.add_argument("--only", metavar="METHOD", help="run only the cells of this method")
+    parser.add_argument(
         "--reuse",
         action="append",
         default=[],
         metavar="DIR",
-        help="a store or a folder of stores whose results are taken",
+        help="copy results of the same experiments from this store, or from all stores in this "
+        "folder; may be repeated",
     )
-    running.add_argument(
+    parser.add_argument(
         "--dry-run", action="store_true", help="run nothing; print what is missing and its queries"
     )
-    running.set_defaults(run=run_cells)
-    for part in (listing, running):
-        part.add_argument("--scale", default="desk", help="paper, desk (default) or tiny")
-    table = verbs.add_parser("table", help="accuracies by corruption and method")
-    table.add_argument("store", metavar="DIR")
-    table.add_argument("--format", default="markdown", choices=["markdown", "csv", "latex"])
-    table.set_defaults(run=print_table)
-    figure = verbs.add_parser(
-        "figure", help="a figure as SVG or PNG, or the numbers behind it (--json)"
+    add_scale(parser)
+    parser.set_defaults(run=run_cells)
+    return parser
+
+
+def add_scale(parser: Parser) -> None:
+    """The size of a built-in grid."""
+    parser.add_argument("--scale", default="desk", help="paper, desk (default) or tiny")
+
+
+def add_table(verbs: Any) -> Parser:
+    """Options of `bench table`."""
+    parser: Parser = verbs.add_parser("table", help="print accuracies by corruption and method")
+    parser.add_argument("store", metavar="DIR")
+    parser.add_argument("--format", default="markdown", choices=["markdown", "csv", "latex"])
+    parser.set_defaults(run=print_table)
+    return parser
+
+
+def add_figure(verbs: Any) -> Parser:
+    """Options of `bench figure`."""
+    parser: Parser = verbs.add_parser(
+        "figure", help="draw a figure as SVG or PNG, or print its data (--json)"
     )
-    figure.add_argument("store", metavar="DIR")
-    figure.add_argument("--kind", required=True, choices=FIGURES)
-    figure.add_argument(
+    parser.add_argument("store", metavar="DIR")
+    parser.add_argument("--kind", required=True, choices=FIGURES)
+    parser.add_argument(
         "--out", metavar="FILE", help="an .svg or .png file; not needed with --json"
     )
-    figure.add_argument("--method", help="tsne, pictures: whose adaptor is shown (default soda)")
-    figure.add_argument(
-        "--corruption", help="tsne: on which corruption (default: the first there is)"
+    parser.add_argument("--method", help="tsne, pictures: the method to show (default soda)")
+    parser.add_argument("--corruption", help="tsne: the corruption (default: the store's first)")
+    parser.add_argument(
+        "--image", type=int, metavar="N", help="pictures: the index of the image (default 0)"
     )
-    figure.add_argument(
-        "--image", type=int, metavar="N", help="pictures: which image (default 0, the first)"
-    )
-    figure.set_defaults(run=draw)
-    merging = verbs.add_parser("merge", help="put several stores into one")
-    merging.add_argument("stores", nargs="+", metavar="DIR")
-    merging.add_argument("--out", required=True, metavar="DIR")
-    merging.set_defaults(run=merge)
-    for part in (listing, running, table, figure, merging):
-        part.add_argument("--json", action="store_true", help="print machine-readable JSON")
+    parser.set_defaults(run=draw)
+    return parser
+
+
+def add_merge(verbs: Any) -> Parser:
+    """Options of `bench merge`."""
+    parser: Parser = verbs.add_parser("merge", help="combine several stores into one")
+    parser.add_argument("stores", nargs="+", metavar="DIR")
+    parser.add_argument("--out", required=True, metavar="DIR")
+    parser.set_defaults(run=merge)
+    return parser
 
 
 def list_grids(options: argparse.Namespace) -> int:
+    """Print every built-in grid."""
     from soda_tta.bench import GRIDS, find_grid
 
     rows: list[dict[str, Any]] = []
     for name, (about, _) in GRIDS.items():
         cells = find_grid(name, options.scale)
         rows.append(
-            {"name": name, "cells": len(cells), "queries": queries_of(cells), "about": about}
+            {"name": name, "cells": len(cells), "queries": total_queries(cells), "about": about}
         )
     if options.json:
         print(json.dumps(rows))
@@ -111,100 +147,117 @@ def list_grids(options: argparse.Namespace) -> int:
     return 0
 
 
-def queries_of(cells: Iterable[Cell]) -> int:
+def total_queries(cells: Iterable[Cell]) -> int:
+    """The queries that cells send at most."""
     return sum(cell.plan().total for cell in cells)
 
 
 def run_cells(options: argparse.Namespace) -> int:
-    from soda_tta.bench import Store, find_grid, run_grid
-    from soda_tta.bench.finished import missing_of
-    from soda_tta.bench.live import LiveTable
-    from soda_tta.bench.runner import CellsFailed
+    """Run what is missing of a grid and print its table."""
+    from soda_tta.bench import Store, find_grid
+    from soda_tta.bench.reuse import missing_cells
+    from soda_tta.bench.store import open_stores
 
-    everything = find_grid(options.grid, options.scale)
-    cells = [cell for cell in everything if options.only in (None, cell.method)]
+    grid = find_grid(options.grid, options.scale)
+    cells = [cell for cell in grid if options.only in (None, cell.method)]
     if not cells:
-        known = ", ".join(dict.fromkeys(cell.method for cell in everything))
-        raise SodaError(f"the grid has no cell of method {options.only!r}; it has {known}.")
+        methods = ", ".join(dict.fromkeys(cell.method for cell in grid))
+        raise SodaError(f"the grid has no cell of method {options.only!r}; it has {methods}.")
     store = Store(options.out)
-    reuse = [open_store(folder, Store) for place in options.reuse for folder in stores_under(place)]
+    reuse = [other for folder in options.reuse for other in open_stores(folder)]
     if options.dry_run:
-        return print_missing(missing_of(cells, store, reuse), options.json)
-    with stopped_like_ctrl_c(), LiveTable(cells, store, quiet=options.json) as report:
-        try:
-            done = run_grid(
-                cells,
-                store,
-                jobs=options.jobs,
-                report=report,
-                complain=report.complain,
-                reuse=reuse,
-            )
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                "Finished cells are kept; run the same command to go on."
-            ) from None
-        except SodaError as error:
-            if options.json:
-                failed = error.failed if isinstance(error, CellsFailed) else str(error).splitlines()
-                print(json.dumps({"failed": failed, "store": str(store.path)}))
-            raise
+        return print_missing(missing_cells(cells, store, reuse), options.json)
+    count = run_and_show(cells, store, reuse, options)
     if options.json:
-        print(json.dumps({"run": done, "kept": len(cells) - done, "store": str(store.path)}))
+        print(json.dumps({"run": count, "kept": len(cells) - count, "store": str(store.path)}))
     else:
-        print(f"{done} cells run, {len(store)} in {store.path}", file=sys.stderr)
+        print(f"{count} cells run, {len(store)} in {store.path}", file=sys.stderr)
         print_table(argparse.Namespace(store=options.out, format="markdown", json=False))
     return 0
 
 
+def run_and_show(
+    cells: list[Cell], store: Store, reuse: list[Store], options: argparse.Namespace
+) -> int:
+    """Run the cells under a live table; return how many were run."""
+    from soda_tta.bench import run_grid
+    from soda_tta.bench.live_table import LiveTable
+    from soda_tta.bench.runner import CellsFailed
+
+    with stopped_like_ctrl_c(), LiveTable(cells, store, quiet=options.json) as table:
+        try:
+            return run_grid(
+                cells,
+                store,
+                jobs=options.jobs,
+                report=table,
+                report_failure=table.report_failure,
+                reuse=reuse,
+            )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "Finished cells are kept; run the same command to continue."
+            ) from None
+        except SodaError as error:
+            if options.json:
+                failed = str(error).splitlines()
+                if isinstance(error, CellsFailed):
+                    failed = error.failures
+                print(json.dumps({"failed": failed, "store": str(store.path)}))
+            raise
+
+
 def print_missing(missing: list[Cell], as_json: bool) -> int:
-    """What a run would do, method by method."""
+    """Print what a run would do, method by method."""
     by_method: dict[str, list[Cell]] = {}
     for cell in missing:
         by_method.setdefault(cell.method, []).append(cell)
     rows = [
         {
             "method": method,
-            "cells": len(own),
-            "queries": queries_of(own),
-            "shortened": sum(cell.plan().shortened for cell in own),
+            "cells": len(cells),
+            "queries": total_queries(cells),
+            "shortened": sum(cell.plan().shortened for cell in cells),
         }
-        for method, own in by_method.items()
+        for method, cells in by_method.items()
     ]
+    total = total_queries(missing)
     if as_json:
-        print(json.dumps({"methods": rows, "cells": len(missing), "queries": queries_of(missing)}))
+        print(json.dumps({"methods": rows, "cells": len(missing), "queries": total}))
         return 0
     for row in rows:
         cut = f"; {row['shortened']} cut short by their budget" if row["shortened"] else ""
         print(f"{row['method']:<20} {row['cells']:>5} cells {row['queries']:>14,} queries{cut}")
-    print(f"{'to run':<20} {len(missing):>5} cells {queries_of(missing):>14,} queries at most")
+    print(f"{'to run':<20} {len(missing):>5} cells {total:>14,} queries at most")
     return 0
 
 
 def print_table(options: argparse.Namespace) -> int:
-    from soda_tta.bench import Store, make_table, render
-    from soda_tta.bench.tables import in_order
+    """Print the table of a store."""
+    from soda_tta.bench import make_table, render
+    from soda_tta.bench.columns import in_order
+    from soda_tta.bench.store import open_store
 
-    store = filled_store(options.store, Store)
-    table = make_table(in_order(store))
-    print(json.dumps(table.facts()) if options.json else render(table, options.format).rstrip("\n"))
+    table = make_table(in_order(open_store(options.store, filled=True)))
+    if options.json:
+        print(json.dumps(table.facts()))
+    else:
+        print(render(table, options.format).rstrip("\n"))
     return 0
 
 
 def draw(options: argparse.Namespace) -> int:
-    from soda_tta.bench import Store
+    """Draw a figure of a store, or print its data."""
     from soda_tta.bench.figures import OPTIONS, draw_figure, figure_facts
+    from soda_tta.bench.store import open_store
 
     if not options.out and not options.json:
-        raise SodaError("name the file to draw (--out figure.svg), or print the numbers (--json).")
-    told = {
-        name: value
-        for name in ("method", "corruption", "image")
-        if (value := getattr(options, name)) is not None
-    }
-    if unknown := sorted(set(told) - set(OPTIONS.get(options.kind, ()))):
+        raise SodaError("name the file to draw (--out figure.svg), or print its data (--json).")
+    choices = {name: getattr(options, name) for name in ("method", "corruption", "image")}
+    choices = {name: value for name, value in choices.items() if value is not None}
+    if unknown := sorted(set(choices) - set(OPTIONS.get(options.kind, ()))):
         raise SodaError(f"--{unknown[0]} does not apply to a figure of kind {options.kind}.")
-    facts = figure_facts(filled_store(options.store, Store), options.kind, **told)
+    facts = figure_facts(open_store(options.store, filled=True), options.kind, **choices)
     if options.out:
         draw_figure(facts, Path(options.out))
     print(json.dumps(facts) if options.json else options.out)
@@ -212,58 +265,35 @@ def draw(options: argparse.Namespace) -> int:
 
 
 def merge(options: argparse.Namespace) -> int:
-    from soda_tta.bench import Store
+    """Merge stores into one and report cells with different answers."""
+    from soda_tta.bench.store import Store, open_store
 
-    others = {
-        place: open_store(place, Store) for place in options.stores
-    }  # none is missing before one is taken
+    others = {place: open_store(place) for place in options.stores}  # all, before any is merged
     target = Store(options.out)
-    with target.alone():
+    with target.locked():
         merged = {place: target.merge(other) for place, other in others.items()}
     facts: dict[str, dict[str, Any]] = {
-        place: {"taken": len(taken), "differing": [cell.title for cell in differing]}
-        for place, (taken, differing) in merged.items()
+        place: {"copied": len(copied), "different": [cell.title for cell in different]}
+        for place, (copied, different) in merged.items()
     }
     if options.json:
         print(json.dumps(facts))
         return 0
-    for place, told in facts.items():
-        print(f"{told['taken']} cells from {place}")
-        if told["differing"]:
-            count = len(told["differing"])
+    for place, counts in facts.items():
+        print(f"{counts['copied']} cells from {place}")
+        if counts["different"]:
             print(
-                f"  {count} cells were in {options.out} by then with other answers, which stay:",
+                f"  {len(counts['different'])} cells of {place} have other answers in "
+                f"{options.out}, which are kept:",
+                *(f"    {title}" for title in counts["different"]),
+                sep="\n",
                 file=sys.stderr,
             )
-            print("\n".join(f"    {title}" for title in told["differing"]), file=sys.stderr)
     return 0
 
 
-def stores_under(place: str) -> list[str]:
-    """The folder itself, or the stores in it."""
-    if (Path(place) / "results.jsonl").exists():
-        return [place]
-    return sorted(str(path.parent) for path in Path(place).glob("*/results.jsonl")) or [place]
-
-
-def open_store(place: str, kind: Any) -> Any:
-    if not (Path(place) / "results.jsonl").exists():
-        raise SodaError(
-            f"{place} holds no results.jsonl; run 'soda-tta bench run GRID --out {place}' first."
-        )
-    return kind(place)
-
-
-def filled_store(place: str, kind: Any) -> Any:
-    store = open_store(place, kind)
-    if not len(store):
-        raise SodaError(
-            f"{place} holds no result yet; run 'soda-tta bench run GRID --out {place}' first."
-        )
-    return store
-
-
 def at_least_one(text: str) -> int:
+    """The number of --jobs."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
