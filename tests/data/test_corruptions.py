@@ -153,8 +153,8 @@ def test_the_global_random_state_is_not_used() -> None:
 
 # The published constants of these are not ordered by strength: saturate first fades, then
 # exaggerates; spatter turns from water to mud; mild elastic severities tilt more and stretch less;
-# glass trades sigma for rounds; snow trades the size of flakes for their number. Pixelate depends on
-# how its grid is aligned with that of the scene.
+# glass trades sigma for rounds; snow trades the size of flakes for their number. Pixelate depends
+# on how its grid is aligned with that of the scene.
 NOT_ORDERED = {"saturate", "spatter", "elastic_transform", "glass_blur", "snow", "pixelate"}
 
 
@@ -360,7 +360,7 @@ def test_drawn_frost_covers_any_size() -> None:
 
 
 def test_fog_keeps_the_brightest_level() -> None:
-    # (image + amount * cloud) * 1 / (1 + amount): a white pixel under the densest cloud stays white.
+    # (image + amount * cloud) * 1 / (1 + amount): white under the densest cloud stays white.
     images = flat(0, 0, 0)
     images[:, 16:] = 255
     foggy = corrupt(np.repeat(images, 8, axis=0), "fog", 5)
