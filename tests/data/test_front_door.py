@@ -17,15 +17,10 @@ ALL = slice(None)
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data home and a current folder for each test."""
-    folder = tmp_path / "home"
-    folder.mkdir()
+def current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty current folder for each test."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setenv("SODA_TTA_DATA", str(folder))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return folder
 
 
 def save(path: Path, pixels: np.ndarray = PIXELS[0]) -> Path:

@@ -1,6 +1,5 @@
 """The one resize-and-crop: its pixels, its rounding, and the sentence on the card."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
