@@ -428,7 +428,9 @@ def test_a_path_that_does_not_exist_is_named(name: str, tmp_path: Path) -> None:
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "images.txt").write_text("1,2,3")
-    with pytest.raises(ImageError, match=r"images.txt holds no images; give a folder, an image, "):
+    with pytest.raises(
+        ImageError, match=r"images.txt is not a data set; give a folder, an image, "
+    ):
         open_images(tmp_path / "images.txt")
 
 

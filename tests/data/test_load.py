@@ -120,7 +120,7 @@ def test_errors_for_unknown_names_list_the_choices(home: Path) -> None:
     with pytest.raises(ImageError, match="empty holds no image"):
         load_dataset(home / "empty")
     (home / "readme.txt").write_text("text")
-    with pytest.raises(ImageError, match=r"readme\.txt holds no images"):
+    with pytest.raises(ImageError, match=r"readme\.txt is not a data set"):
         load_dataset(home / "readme.txt")
     png_tree(home / "splits", ["train/a/1"])
     with pytest.raises(ImageError, match="splits has no folder for test"):

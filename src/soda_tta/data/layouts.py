@@ -53,7 +53,7 @@ def recognise(path: Path) -> str:
         return suffix.removeprefix(".")
     if suffix in SUFFIXES:
         return "image"
-    raise ImageError(f"{path} holds no images; give {ACCEPTED}.")
+    raise ImageError(f"{path} is not a data set; give {ACCEPTED}.")
 
 
 def recognise_folder(folder: Path) -> str:
