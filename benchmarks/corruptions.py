@@ -2,7 +2,7 @@
 
     python benchmarks/corruptions.py                               # 10,000 images of 32 pixels, 1,000 of 224
     python benchmarks/corruptions.py --reference-python PATH       # with the time of a public implementation
-    python benchmarks/corruptions.py --grid docs/corruptions.jpg   # the picture of 19 x 5
+    python benchmarks/corruptions.py --grid docs/research/corruptions.jpg   # the picture of 19 x 5
     python benchmarks/corruptions.py --band                        # accuracy of ResNet-20, 10,000 images
 
 Writes results/corruptions/speed.csv, or band.csv.

@@ -306,7 +306,7 @@ def record(results: Path, columns: tuple[str, ...], row: dict[str, object]) -> N
 
 
 def print_tables() -> None:
-    """The stored results as the two tables of docs/corruptions.md."""
+    """The stored results as the two tables of docs/research/corruptions.md."""
     with RESULTS.open(newline="") as file:
         rows = list(csv.DictReader(file))
     accuracy = ("images", "accuracy ours", "accuracy reference", "difference", "standard error")

@@ -1,4 +1,4 @@
-"""A corrupted data set: lazily, whatever the batch; and on disk, in layouts that are read back."""
+"""A corrupted data set: computed lazily in any batch, and written to disk and read again."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def as_bytes(images: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_it_is_what_corrupting_all_at_once_gives(name: str) -> None:
+def test_lazy_corruption_equals_corrupting_the_whole_array(name: str) -> None:
     dataset = Corrupted(clean(), name, severity=3, seed=7)
     np.testing.assert_array_equal(as_bytes(dataset[ALL]), corrupt(PIXELS, name, 3, 7))
     assert (
@@ -48,24 +48,24 @@ def test_it_is_what_corrupting_all_at_once_gives(name: str) -> None:
     seed=st.integers(0, 2**32),
 )
 @settings(deadline=None, max_examples=30)
-def test_an_image_does_not_depend_on_what_it_is_asked_with(
-    batches: list[list[int]], seed: int
-) -> None:
+def test_an_image_does_not_depend_on_its_batch(batches: list[list[int]], seed: int) -> None:
     expected = corrupt(PIXELS, "shot_noise", 5, seed)
     dataset = Corrupted(clean(), "shot_noise", 5, seed)
     for batch in batches:
         np.testing.assert_array_equal(as_bytes(dataset[np.array(batch, int)]), expected[batch])
 
 
-def test_a_set_too_large_to_keep_is_made_anew_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("soda_tta.data.dataset.KEPT_BYTES", 100)
+def test_a_set_too_large_to_keep_is_computed_again_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("soda_tta.data.lazy.KEPT_BYTES", 100)
     dataset = Corrupted(clean(), "snow", 2)
     some = np.array([4, 5, 1, 4])
     np.testing.assert_array_equal(as_bytes(dataset[some]), corrupt(PIXELS, "snow", 2)[some])
     assert dataset[slice(0, 0)].shape == (0, 3, 32, 32)
 
 
-def test_anything_that_holds_images_can_be_corrupted_even_the_corrupted() -> None:
+def test_any_set_of_images_can_be_corrupted_even_a_corrupted_one() -> None:
     floats = PIXELS.transpose(0, 3, 1, 2) / 255
     twice = Corrupted(Corrupted(floats, "fog", 1), "contrast", 2)
     np.testing.assert_array_equal(
@@ -75,7 +75,7 @@ def test_anything_that_holds_images_can_be_corrupted_even_the_corrupted() -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("arguments", "message"),
     [
         ({"corruption": "rain"}, "corruption 'rain' does not exist; choose one of gaussian_noise"),
         ({"corruption": "fog", "severity": 0}, "severity 0 does not exist"),
@@ -84,15 +84,15 @@ def test_anything_that_holds_images_can_be_corrupted_even_the_corrupted() -> Non
         ({"corruption": "frost", "frost": "nowhere"}, "nowhere is not a folder"),
     ],
 )
-def test_what_cannot_be_done_is_said_before_the_first_image(words: dict, says: str) -> None:
-    with pytest.raises(CorruptionError, match=says):
-        Corrupted(clean(), **words)
+def test_wrong_arguments_fail_before_the_first_image(arguments: dict, message: str) -> None:
+    with pytest.raises(CorruptionError, match=message):
+        Corrupted(clean(), **arguments)
 
 
 # --- on disk
 
 
-def test_a_folder_is_mirrored_as_png(tmp_path: Path) -> None:
+def test_a_folder_is_copied_as_png(tmp_path: Path) -> None:
     for number, name in enumerate(("a/1.jpg", "a/2.png", "b/1.bmp")):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(PIXELS[number]).save(tmp_path / "in" / name)
@@ -105,7 +105,7 @@ def test_a_folder_is_mirrored_as_png(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_several_go_below_corruption_and_severity_and_are_read_back(tmp_path: Path) -> None:
+def test_several_corruptions_go_to_folders_of_their_own_and_load_again(tmp_path: Path) -> None:
     write_corrupted(clean(), tmp_path / "out", ["fog", "snow"], [1, 4])
     for name in ("fog", "snow"):
         for severity in (1, 4):
@@ -117,7 +117,7 @@ def test_several_go_below_corruption_and_severity_and_are_read_back(tmp_path: Pa
             assert written.classes == CLASSES and [*written.labels] == sorted(LABELS)  # type: ignore[misc]
 
 
-def test_labels_that_no_folder_tells_are_written_as_a_table(tmp_path: Path) -> None:
+def test_labels_that_are_not_class_folders_are_written_as_a_table(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for number in range(3):
@@ -171,17 +171,17 @@ def test_published_layouts_need_labels(layout: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["folder", "cifar-c", "imagenet-c"])
-def test_what_exists_is_not_written_over(layout: str, tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(layout: str, tmp_path: Path) -> None:
     write_corrupted(clean(), tmp_path / "out", ["fog"], [1], layout)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    with pytest.raises(RunError, match="exists and is not written over"):
+    with pytest.raises(RunError, match="exists and is not overwritten"):
         write_corrupted(clean(), tmp_path / "out", ["fog"], [1], layout)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 @pytest.mark.parametrize("failure", [ImageError, KeyboardInterrupt, OSError])
 @pytest.mark.parametrize("layout", ["folder", "cifar-c", "imagenet-c"])
-def test_nothing_half_written_is_left_behind(
+def test_a_failure_leaves_no_partial_output(
     layout: str, failure: type[BaseException], tmp_path: Path
 ) -> None:
     def advance(images: int) -> None:
@@ -192,7 +192,7 @@ def test_nothing_half_written_is_left_behind(
     assert not list(tmp_path.iterdir())
 
 
-def test_two_images_never_become_one_file(tmp_path: Path) -> None:
+def test_two_images_with_one_target_name_are_refused(tmp_path: Path) -> None:
     for name in ("a.png", "a.bmp"):
         Image.fromarray(PIXELS[0]).save(tmp_path / name)
     with pytest.raises(ImageError, match=r"a\.bmp and a\.png would both become a\.png"):

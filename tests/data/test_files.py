@@ -1,4 +1,4 @@
-"""Image files of every kind, and every way they can be broken."""
+"""Image files of every format, and every way they can be damaged."""
 
 import io
 import struct
@@ -13,9 +13,10 @@ from PIL import Image
 
 from soda_tta.data import open_images
 from soda_tta.data.files import find_image_files, read_image, warn_once
+from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")  # what Pillow says of damaged tags
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")  # Pillow warns about damaged tags
 
 PICTURE = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
 FORMATS = ["PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM"]
@@ -38,25 +39,25 @@ def written(path: Path, content: bytes) -> Path:
 
 
 def png(*chunks: tuple[bytes, bytes]) -> bytes:
-    """A PNG of these chunks, each with a right checksum."""
+    """A PNG of these chunks, each with a correct checksum."""
     packed = (
         struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(packed)
 
 
-# --- what is read
+# --- decoding
 
 
 @pytest.mark.parametrize("form", ["PNG", "BMP", "TIFF", "PPM"])
-def test_lossless_files_come_back_pixel_by_pixel(form: str, tmp_path: Path) -> None:
+def test_lossless_files_are_decoded_pixel_by_pixel(form: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_image(written(tmp_path / "a.bin", encoded(form=form))), PICTURE
     )
 
 
 @pytest.mark.parametrize("form", ["JPEG", "WEBP", "GIF"])
-def test_lossy_files_come_back_as_pillow_reads_them(form: str, tmp_path: Path) -> None:
+def test_lossy_files_are_decoded_as_pillow_decodes_them(form: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.bin", encoded(form=form))
     np.testing.assert_array_equal(read_image(path), np.asarray(Image.open(path).convert("RGB")))
 
@@ -97,7 +98,7 @@ MODES = {
 
 
 @pytest.mark.parametrize(("content", "expected"), MODES.values(), ids=MODES)
-def test_every_kind_of_pixel_becomes_eight_bit_rgb(
+def test_every_pixel_format_becomes_8_bit_rgb(
     content: bytes, expected: list, tmp_path: Path
 ) -> None:
     got = read_image(written(tmp_path / "a.png", content))
@@ -125,7 +126,7 @@ def test_the_centre_is_kept_when_only_cropping_is_needed(
     size: tuple[int, int], crop: tuple, tmp_path: Path
 ) -> None:
     np.testing.assert_array_equal(
-        read_image(written(tmp_path / "a.png", encoded()), size), PICTURE[crop]
+        read_image(written(tmp_path / "a.png", encoded()), Resize(size)), PICTURE[crop]
     )
 
 
@@ -137,15 +138,15 @@ def test_the_centre_is_kept_when_only_cropping_is_needed(
 @settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_any_picture_is_brought_to_any_size(
+def test_any_image_is_resized_to_any_size(
     height: int, width: int, size: tuple[int, int], tmp_path: Path
 ) -> None:
     path = written(tmp_path / "a.png", encoded(np.full((height, width, 3), 99, np.uint8)))
-    got = read_image(path, size)
+    got = read_image(path, Resize(size))
     assert got.shape == (*size, 3) and (got == 99).all()
 
 
-# --- what is found
+# --- listing
 
 
 def test_images_are_found_below_the_folder_in_a_stable_order(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_images_are_found_below_the_folder_in_a_stable_order(tmp_path: Path) -> 
     ]
 
 
-def test_links_that_loop_are_not_followed(tmp_path: Path) -> None:
+def test_links_that_loop_or_lead_nowhere_are_skipped(tmp_path: Path) -> None:
     written(tmp_path / "a.png", encoded())
     (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "self.png").symlink_to(tmp_path / "self.png")
@@ -170,22 +171,38 @@ def test_links_that_loop_are_not_followed(tmp_path: Path) -> None:
     assert len(open_images(tmp_path)) == 1
 
 
-def test_a_folder_that_is_a_loop_does_not_exist(tmp_path: Path) -> None:
+def test_a_link_to_a_folder_elsewhere_is_followed_and_one_inside_is_not(tmp_path: Path) -> None:
+    for name in ("set/a/1.png", "elsewhere/2.png"):
+        written(tmp_path / name, encoded())
+    (tmp_path / "set" / "b").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "set" / "latest").symlink_to(tmp_path / "set" / "a", target_is_directory=True)
+    (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "set", target_is_directory=True)
+    names = [str(path.relative_to(tmp_path)) for path in find_image_files(tmp_path / "set")]
+    assert names == ["set/a/1.png", "set/b/2.png"]
+
+
+def test_hidden_files_and_folders_are_skipped(tmp_path: Path) -> None:
+    for name in ("a.png", "._a.png", ".thumbnails/a.png"):
+        written(tmp_path / name, encoded())
+    assert find_image_files(tmp_path) == [tmp_path / "a.png"]
+
+
+def test_a_path_that_is_a_link_to_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(ImageError, match="loop does not exist"):
+    with pytest.raises(ImageError, match="loop is a link to nothing or to itself"):
         open_images(tmp_path / "loop")
 
 
-def test_a_folder_without_images_says_what_it_looked_for(tmp_path: Path) -> None:
+def test_the_error_for_a_folder_without_images_lists_the_suffixes(tmp_path: Path) -> None:
     written(tmp_path / "deep" / "notes.txt", b"")
     with pytest.raises(ImageError, match=r"holds no image \(.*\.jpeg.*\.png"):
         open_images(tmp_path)
 
 
-# --- what is broken
+# --- damaged files
 
 
-BROKEN = {
+DAMAGED = {
     "empty": b"",
     "text": b"this is not an image",
     "HTML": b"<!DOCTYPE html><html></html>",
@@ -202,8 +219,8 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_a_broken_file_is_named(content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_a_damaged_file_is_named(content: bytes, tmp_path: Path) -> None:
     written(tmp_path / "good.png", encoded())
     path = written(tmp_path / "holiday.png", content)
     with pytest.raises(ImageError, match=r"holiday.png cannot be read as an image: "):
@@ -230,7 +247,7 @@ HUGE = png(
 
 
 def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
-    path = written(tmp_path / "bomb.png", HUGE)  # 10 GB, were it unpacked
+    path = written(tmp_path / "bomb.png", HUGE)  # 10 GB if it were unpacked
     with pytest.raises(
         ImageError, match=r"bomb.png would unpack to more pixels than is safe.*shrink it first"
     ):
@@ -238,7 +255,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -
     assert path.exists()
 
 
-def test_pillows_mere_warning_is_enough_to_refuse(
+def test_an_image_that_pillow_only_warns_about_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path / "large.png", encoded())  # 48 pixels
@@ -262,7 +279,7 @@ CONTENTS = {form: encoded(form=form) for form in FORMATS}
     byte=st.integers(0, 255),
 )
 @example(form="PNG", cut=0, place=16, byte=255)
-def test_no_damage_raises_anything_but_an_image_error(
+def test_damage_raises_image_errors_only(
     form: str, cut: int, place: int, byte: int, tmp_path: Path
 ) -> None:
     content = bytearray(CONTENTS[form])
@@ -278,10 +295,10 @@ def test_no_damage_raises_anything_but_an_image_error(
 
 
 @pytest.mark.filterwarnings("default")
-def test_numbers_of_twelve_bits_are_told_about_once(tmp_path) -> None:
+def test_values_of_twelve_bits_are_warned_about_once(tmp_path) -> None:
     warn_once.cache_clear()
     for name, top in (("a", 4000), ("b", 3000), ("c", 60_000)):
         Image.fromarray(np.full((6, 8), top, np.uint16)).save(tmp_path / f"{name}.png")
-    with pytest.warns(UserWarning, match="scale them to 16") as told:
+    with pytest.warns(UserWarning, match="scale the values to 16 bits") as warned:
         images = open_images(tmp_path)[slice(None)]
-    assert len(told) == 1 and images[2].max() == np.float32(60_000 // 256) / np.float32(255)
+    assert len(warned) == 1 and images[2].max() == np.float32(60_000 // 256) / np.float32(255)

@@ -1,4 +1,4 @@
-"""The same pixels by every road, and a sentence for whatever is no set of images."""
+"""`open_images`: the same pixels from every kind of source, and errors for everything else."""
 
 import io
 import pickle
@@ -16,12 +16,10 @@ from hypothesis.extra import numpy as hnp
 from PIL import Image
 
 from soda_tta.data import Images, open_images
-from soda_tta.data import images as images_module
 from soda_tta.errors import ImageError
 
-PIXELS = np.random.default_rng(0).integers(
-    0, 256, (7, 6, 5, 3), np.uint8
-)  # n, height, width, channels
+SHAPE = (7, 6, 5, 3)  # n, height, width, channels
+PIXELS = np.random.default_rng(0).integers(0, 256, SHAPE, np.uint8)
 EXPECTED = PIXELS.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
 FLOATS = PIXELS.astype(np.float32) / np.float32(255)
 LABELS = torch.arange(7)
@@ -44,7 +42,7 @@ def zipped(path: Path, **arrays: np.ndarray) -> Path:
 
 
 class Dataset:
-    """What PyTorch calls a map-style data set."""
+    """A map-style data set, in the terms of PyTorch."""
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
@@ -68,7 +66,7 @@ def pictures() -> list[Image.Image]:
     return [Image.fromarray(picture) for picture in PIXELS]
 
 
-ROADS: dict[str, Callable[[Path], Any]] = {
+SOURCES: dict[str, Callable[[Path], Any]] = {
     "bytes, channels last": lambda _: PIXELS,
     "bytes, channels first": lambda _: PIXELS.transpose(0, 3, 1, 2),
     "floats, channels last": lambda _: FLOATS,
@@ -109,15 +107,15 @@ ROADS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("road", ROADS.values(), ids=ROADS)
-def test_every_road_leads_to_the_same_pixels_and_the_same_fingerprint(
-    road: Callable, tmp_path: Path
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_same_pixels_and_the_same_fingerprint(
+    source: Callable, tmp_path: Path
 ) -> None:
-    images = open_images(road(tmp_path))
+    images = open_images(source(tmp_path))
     assert (len(images), tuple(images.size)) == (7, (6, 5))
-    everything = images[slice(0, 7)]
-    assert everything.dtype == np.float32 and everything.flags.c_contiguous
-    np.testing.assert_array_equal(everything, EXPECTED)
+    pixels = images[slice(0, 7)]
+    assert pixels.dtype == np.float32 and pixels.flags.c_contiguous
+    np.testing.assert_array_equal(pixels, EXPECTED)
     np.testing.assert_array_equal(images[np.array([5, 0, 0, 3])], EXPECTED[[5, 0, 0, 3]])
     np.testing.assert_array_equal(images[np.arange(7) % 2 == 1], EXPECTED[1::2])
     assert images[slice(3, 3)].shape == images[np.array([], int)].shape == (0, 3, 6, 5)
@@ -140,12 +138,12 @@ def test_grey_images_are_repeated_in_three_channels(source: Any) -> None:
     np.testing.assert_array_equal(images[slice(None)], np.repeat(EXPECTED[:, :1], 3, axis=1))
 
 
-def test_files_too_many_to_keep_are_decoded_when_asked_for(
+def test_a_set_too_large_to_keep_is_decoded_on_each_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(images_module, "KEPT_BYTES", 0)
+    monkeypatch.setattr("soda_tta.data.lazy.KEPT_BYTES", 0)
     images = open_images(folder(tmp_path))
-    assert images.kept is None
+    assert not images.fits_in_memory
     np.testing.assert_array_equal(images[np.array([6, 2])], EXPECTED[[6, 2]])
     assert images[slice(0, 0)].shape == (0, 3, 6, 5)
     (tmp_path / "4.png").write_bytes(b"gone")
@@ -154,25 +152,25 @@ def test_files_too_many_to_keep_are_decoded_when_asked_for(
         images[slice(0, 5)]
 
 
-def test_an_npy_file_stays_on_the_disk(tmp_path: Path) -> None:
+def test_an_npy_file_is_memory_mapped(tmp_path: Path) -> None:
     assert isinstance(open_images(saved(tmp_path / "a.npy", PIXELS)).array, np.memmap)
 
 
-def test_a_stream_is_taken_once_and_written_to_a_file_that_has_no_name() -> None:
-    taken = []
+def test_an_iterator_is_read_once_into_an_unnamed_file() -> None:
+    reads = []
 
     def stream() -> Iterator[np.ndarray]:
         for picture in PIXELS:
-            taken.append(1)
+            reads.append(1)
             yield picture
 
     images = open_images(stream())
     assert isinstance(images.array, np.memmap)
     images[slice(None)], images[slice(None)]
-    assert len(taken) == 7
+    assert len(reads) == 7
 
 
-def test_a_set_of_images_stays_what_it_is() -> None:
+def test_a_set_of_images_is_returned_as_it_is() -> None:
     images = open_images(PIXELS)
     assert open_images(images) is images
 
@@ -190,20 +188,20 @@ def test_any_float_or_byte_array_of_three_channels_is_a_set_of_images(data: st.D
     elements = st.integers(0, 255) if dtype == np.uint8 else st.floats(0, 1, width=16)
     array = data.draw(hnp.arrays(dtype, shape, elements=elements))
     images = open_images(array)
-    got = images[slice(None)]
-    assert got.shape == (count, 3, height, width) and (len(images), tuple(images.size)) == (
+    pixels = images[slice(None)]
+    assert pixels.shape == (count, 3, height, width) and (len(images), tuple(images.size)) == (
         count,
         (height, width),
     )
-    assert got.dtype == np.float32 and got.min() >= 0 and got.max() <= 1
+    assert pixels.dtype == np.float32 and pixels.min() >= 0 and pixels.max() <= 1
     planar = array if shape[1:] == (3, height, width) else array.transpose(0, 3, 1, 2)
-    np.testing.assert_allclose(got, planar / (255 if dtype == np.uint8 else 1), atol=1e-6)
+    np.testing.assert_allclose(pixels, planar / (255 if dtype == np.uint8 else 1), atol=1e-6)
 
 
 # --- names and fingerprints
 
 
-def test_images_are_called_by_their_files_or_their_numbers(tmp_path: Path) -> None:
+def test_images_are_named_by_their_files_or_their_positions(tmp_path: Path) -> None:
     folder(tmp_path)
     (tmp_path / "deep").mkdir()
     (tmp_path / "0.png").rename(tmp_path / "deep" / "zero.png")
@@ -213,26 +211,26 @@ def test_images_are_called_by_their_files_or_their_numbers(tmp_path: Path) -> No
     assert open_images(PIXELS).name(4) == "4"
 
 
-def test_only_places_are_an_index_and_the_whole_is_an_array() -> None:
+def test_images_are_indexed_by_positions_only_and_convert_to_an_array() -> None:
     images = open_images(np.arange(4 * 12, dtype=np.uint8).reshape(4, 2, 2, 3))
     np.testing.assert_array_equal(images[[2, 0]], images[:][[2, 0]])
     np.testing.assert_array_equal(np.asarray(images), images[:])
     assert images[[]].shape == (0, 3, 2, 2) and images[
         np.array([True, False, False, True])
     ].shape == (2, 3, 2, 2)
-    with pytest.raises(ValueError, match="always a copy"):
+    with pytest.raises(ValueError, match="always makes a copy"):
         images.__array__(copy=False)
     several = ((Ellipsis, slice(None, None, -1)), (0, 1), (slice(None), [0, 2]), ([0, 1], 0))
     for index in (0, *several, np.zeros((2, 2), int)):
-        with pytest.raises(ImageError, match="by a slice or a list of places"):
+        with pytest.raises(ImageError, match="by a slice or a list of positions"):
             images[index]  # type: ignore[index]
 
 
-@given(place=st.tuples(*(st.integers(0, extent - 1) for extent in PIXELS.shape)))
+@given(position=st.tuples(*(st.integers(0, extent - 1) for extent in PIXELS.shape)))
 @settings(max_examples=20, deadline=None)
-def test_one_pixel_changes_the_fingerprint(place: tuple[int, ...]) -> None:
+def test_one_pixel_changes_the_fingerprint(position: tuple[int, ...]) -> None:
     changed = PIXELS.copy()
-    changed[place] ^= 1
+    changed[position] ^= 1
     assert open_images(changed).fingerprint() != open_images(PIXELS).fingerprint()
 
 
@@ -255,9 +253,8 @@ def test_order_count_and_shape_change_the_fingerprint() -> None:
 def test_mixed_sizes_name_both_files_and_the_remedy(tmp_path: Path) -> None:
     folder(tmp_path)
     Image.new("RGB", (9, 4)).save(tmp_path / "wide.png")
-    with pytest.raises(
-        ImageError, match=r"0.png is 5x6, .*wide.png is 9x4; pass --size to resize them all"
-    ):
+    message = r"0.png is 5x6, .*wide.png is 9x4; pass size=224, for example, to resize them all"
+    with pytest.raises(ImageError, match=message):
         open_images(tmp_path)
     assert open_images(tmp_path, size=8)[slice(None)].shape == (8, 3, 8, 8)
 
@@ -269,25 +266,25 @@ def test_a_size_is_height_and_width(tmp_path: Path, size: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -1, (8, 0), (8, 8, 8)])
-def test_a_size_that_makes_no_sense_is_refused(tmp_path: Path, size: Any) -> None:
+def test_a_size_that_is_not_valid_is_refused(tmp_path: Path, size: Any) -> None:
     with pytest.raises(ImageError, match="size"):
         open_images(folder(tmp_path), size=size)
 
 
-def test_a_size_that_cannot_be_had_is_refused() -> None:
-    with pytest.raises(ImageError, match="--size"):
+def test_arrays_are_not_resized() -> None:
+    with pytest.raises(ImageError, match="size= resizes files only"):
         open_images(PIXELS, size=8)
     assert len(open_images(PIXELS, size=(6, 5))) == 7
 
 
 @pytest.mark.parametrize("wrap", [list, Dataset, iter], ids=["list", "data set", "iterator"])
-def test_mixed_sizes_in_a_data_set_are_told_by_number(wrap: Callable) -> None:
+def test_mixed_sizes_in_a_sequence_name_the_position(wrap: Callable) -> None:
     source = wrap([PIXELS[0], PIXELS[1], PIXELS[2][:, :4]])
     with pytest.raises(ImageError, match="image 2 is 4x6, the first is 5x6"):
         open_images(source)[slice(None)]
 
 
-# --- what is no set of images
+# --- what is not a set of images
 
 
 NOT_IMAGES = {
@@ -304,18 +301,18 @@ NOT_IMAGES = {
     "four channels": (np.zeros((2, 4, 4, 4), np.uint8), r"one of its axes must hold 3 channels"),
     "an empty list": ([], "empty"),
     "an empty stream": (iter([]), "gave no image"),
-    "a number": (42, "int is no set of images; give an array, a folder"),
-    "nothing": (None, "NoneType is no set of images"),
+    "a number": (42, "int is not a set of images; pass an array, a folder"),
+    "nothing": (None, "NoneType is not a set of images"),
     "objects in a stream": (iter([object()]), "image 0 holds object"),
     "words in a stream": (iter(["cat"]), "cat cannot be read as an image"),
-    "a dictionary": ({"images": PIXELS}, "dict is no set of images"),
+    "a dictionary": ({"images": PIXELS}, "dict is not a set of images"),
     "items that are dictionaries": ([{"image": PIXELS[0]}], "image 0"),
 }
 
 
-@pytest.mark.parametrize(("source", "sentence"), NOT_IMAGES.values(), ids=NOT_IMAGES)
-def test_what_is_no_set_of_images_is_refused_with_what_it_is(source: Any, sentence: str) -> None:
-    with pytest.raises(ImageError, match=sentence):
+@pytest.mark.parametrize(("source", "message"), NOT_IMAGES.values(), ids=NOT_IMAGES)
+def test_what_is_not_a_set_of_images_is_refused_and_described(source: Any, message: str) -> None:
+    with pytest.raises(ImageError, match=message):
         open_images(source)
 
 
@@ -330,18 +327,18 @@ BAD_FLOATS = {
 }
 
 
-@pytest.mark.parametrize(("array", "sentence"), BAD_FLOATS.values(), ids=BAD_FLOATS)
-def test_floats_outside_0_to_1_are_refused_when_they_are_taken(
-    array: np.ndarray, sentence: str, tmp_path: Path
+@pytest.mark.parametrize(("array", "message"), BAD_FLOATS.values(), ids=BAD_FLOATS)
+def test_floats_outside_0_to_1_are_refused_when_they_are_read(
+    array: np.ndarray, message: str, tmp_path: Path
 ) -> None:
     for source in (array, saved(tmp_path / "a.npy", array)):
-        with pytest.raises(ImageError, match=sentence):
+        with pytest.raises(ImageError, match=message):
             open_images(source)[slice(None)]
     with pytest.raises(ImageError, match="image 0 holds floats"):
         open_images(iter(array))
 
 
-def test_one_bad_pixel_among_many_is_found_by_the_fingerprint_before_anything_is_asked() -> None:
+def test_the_fingerprint_finds_one_bad_pixel_before_the_first_query() -> None:
     array = np.zeros((3000, 3, 2, 2), np.float32)
     array[2999, 1, 1, 1] = np.nan
     with pytest.raises(ImageError, match="nan"):
@@ -349,7 +346,7 @@ def test_one_bad_pixel_among_many_is_found_by_the_fingerprint_before_anything_is
 
 
 class Touch:
-    """A pickle that betrays that it was opened."""
+    """A pickle that leaves a file behind when it is opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -360,7 +357,8 @@ class Touch:
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz"])
 def test_pickles_are_never_opened(suffix: str, tmp_path: Path) -> None:
-    trap, array = tmp_path / "opened", np.empty(1, object)
+    trap = tmp_path / "opened"
+    array = np.empty(1, object)
     array[0] = Touch(trap)
     path = tmp_path / f"a{suffix}"
     np.save(path, array) if suffix == ".npy" else np.savez(path, images=array)
@@ -404,18 +402,18 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize(("name", "content"), BAD_FILES.values(), ids=BAD_FILES)
-def test_a_broken_array_file_is_named(name: str, content: bytes, tmp_path: Path) -> None:
+def test_a_damaged_array_file_is_named(name: str, content: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ImageError, match=rf"{name} cannot be read as an array of images"):
         open_images(tmp_path / name)
 
 
-def test_an_npz_without_images_says_what_it_has(tmp_path: Path) -> None:
+def test_the_error_for_an_npz_without_images_lists_its_arrays(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match=r"holds no array 'images' \(it has x, y\)"):
         open_images(zipped(tmp_path / "a.npz", x=PIXELS, y=np.arange(7)))
 
 
-def test_an_npz_whose_images_are_no_array_is_refused(tmp_path: Path) -> None:
+def test_an_npz_whose_images_are_not_an_array_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("images", "see folder")
     with pytest.raises(ImageError, match=r"holds \|S10; images are uint8"):
@@ -423,15 +421,17 @@ def test_an_npz_whose_images_are_no_array_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["absent", "absent.npy", "absent.png", "absent.npz"])
-def test_a_path_that_does_not_exist_is_said_to_be(name: str, tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(ImageError, match=f"{name} does not exist"):
         open_images(tmp_path / name)
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "images.csv").write_text("1,2,3")
-    with pytest.raises(ImageError, match=r"is not a folder, an .npy, an .npz or an image file"):
-        open_images(tmp_path / "images.csv")
+def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "images.txt").write_text("1,2,3")
+    with pytest.raises(
+        ImageError, match=r"images.txt is not a data set; give a folder, an image, "
+    ):
+        open_images(tmp_path / "images.txt")
 
 
 def test_one_image_file_is_a_set_of_one(tmp_path: Path) -> None:

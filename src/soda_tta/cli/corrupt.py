@@ -1,4 +1,4 @@
-"""`soda-tta corrupt`: write images as a camera in trouble would have taken them."""
+"""`soda-tta corrupt`: write images under one or more of the 19 corruptions."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
-from soda_tta.cli.options import size
+from soda_tta.cli.options import add_images
 
 EXAMPLES = """\
 examples:
   soda-tta corrupt --images photos/ --corruption fog --severity 3 --out foggy/
   soda-tta corrupt --images cifar10 --corruption all --layout cifar-c --out CIFAR-10-C/
-  soda-tta corrupt --images imagenet/val --corruption all --severity all --layout imagenet-c --out ImageNet-C/
+  soda-tta corrupt --images imagenet/val --corruption all --severity all --layout imagenet-c \\
+                   --out ImageNet-C/
 
-An image depends on the seed and on its position in the set, on nothing else. What exists is never written over.
+An image depends on the seed and on its position in the set only. Existing files are never
+overwritten.
 """
 
 
 def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "corrupt",
         help="write images under one of the 19 corruptions",
@@ -30,49 +33,42 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_images(parser)
     parser.add_argument(
-        "--images",
-        required=True,
-        metavar="DIR",
-        help="a folder, a CSV, an .npz file, or a data set by name (cifar10)",
+        "--split", default="test", choices=["test", "train"], help="for data sets that have both"
     )
+    parser.add_argument("--domain", metavar="NAME", help="for data sets that have domains")
     parser.add_argument(
         "--corruption",
         required=True,
         metavar="NAME",
-        help="one of the 19, several by commas, or all",
+        help="one of the 19, several separated by commas, or all",
     )
     parser.add_argument(
-        "--severity", default="5", metavar="N", help="1 to 5 (default 5), several by commas, or all"
+        "--severity",
+        default="5",
+        metavar="N",
+        help="1 to 5 (default 5), several separated by commas, or all",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="where to write")
     parser.add_argument(
         "--layout",
         default="folder",
         choices=["folder", "cifar-c", "imagenet-c"],
-        help="folder: PNG files named as the originals (default); cifar-c: one .npy with all five severities, and "
-        "labels.npy; imagenet-c: corruption/severity/class/*.JPEG",
+        help="folder: PNG files named as the originals (default); cifar-c: one .npy file with all "
+        "five severities, and labels.npy; imagenet-c: corruption/severity/class/*.JPEG",
     )
     parser.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="everything random follows from it (default 0)",
+        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
     )
     parser.add_argument(
         "--frost", metavar="DIR", help="photographs of frost (default: frost is drawn)"
     )
     parser.add_argument(
-        "--constants", choices=["cifar", "imagenet"], help="default: cifar up to 64 pixels"
+        "--constants",
+        choices=["cifar", "imagenet"],
+        help="strength of the corruptions (default: cifar up to 64 pixels, else imagenet)",
     )
-    parser.add_argument(
-        "--size", type=size, metavar="S", help="resize every file first, e.g. 224 or 320x224"
-    )
-    parser.add_argument(
-        "--split", default="test", choices=["test", "train"], help="of a data set that has both"
-    )
-    parser.add_argument("--domain", metavar="NAME", help="of a data set that has domains")
     parser.add_argument(
         "--json", action="store_true", help="print machine-readable JSON, nothing else"
     )
@@ -80,18 +76,16 @@ def add_to(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from soda_tta._version import __version__
+    """Write the corrupted images and print what was done."""
     from soda_tta.cli.bar import Bar
     from soda_tta.data import load_dataset
-    from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
-    from soda_tta.data.corruptions.constants import constants_for
+    from soda_tta.data.corruption_names import CORRUPTIONS, SEVERITIES
     from soda_tta.data.write import write_corrupted
 
-    corruptions = chosen(options.corruption, "corruption", CORRUPTIONS)
+    corruptions = parse_choices(options.corruption, "corruption", CORRUPTIONS)
     severity = "all" if options.layout == "cifar-c" else options.severity
-    severities = [
-        int(number) for number in chosen(severity, "severity", tuple(map(str, SEVERITIES)))
-    ]
+    numbers = parse_choices(severity, "severity", tuple(map(str, SEVERITIES)))
+    severities = [int(number) for number in numbers]
     dataset = load_dataset(
         options.images, split=options.split, domain=options.domain, size=options.size
     )
@@ -111,33 +105,46 @@ def run(options: argparse.Namespace) -> int:
         )
     seconds = time.perf_counter() - began
     if options.json:
-        protocol = {
-            "corruptions": corruptions,
-            "severities": severities,
-            "seed": options.seed,
-            "constants": options.constants or constants_for(*dataset.size),
-            "frost": options.frost or "drawn",
-            "version": __version__,
-        }
         facts = {
             "images": len(dataset),
             "size": list(dataset.size),
+            "resize": str(dataset.resize),
             "layout": options.layout,
-            "protocol": protocol,
+            "protocol": protocol(options, corruptions, severities, dataset.size),
+            "written": list(map(str, written)),
+            "seconds": round(seconds, 3),
         }
-        print(
-            json.dumps({**facts, "written": list(map(str, written)), "seconds": round(seconds, 3)})
-        )
+        print(json.dumps(facts))
     else:
         print(f"{dataset.title}: {total:,} corrupted images in {seconds:.1f} s -> {options.out}")
     return 0
 
 
-def chosen(text: str, what: str, known: Sequence[str]) -> list[str]:
-    """'all', or names separated by commas."""
+def protocol(
+    options: argparse.Namespace,
+    corruptions: Sequence[str],
+    severities: Sequence[int],
+    size: tuple[int, int],
+) -> dict[str, Any]:
+    """What must be cited with a corrupted accuracy."""
+    from soda_tta._version import __version__
+    from soda_tta.data.corruptions.constants import constants_for
+
+    return {
+        "corruptions": list(corruptions),
+        "severities": list(severities),
+        "seed": options.seed,
+        "constants": options.constants or constants_for(*size),
+        "frost": options.frost or "drawn",
+        "version": __version__,
+    }
+
+
+def parse_choices(text: str, what: str, choices: Sequence[str]) -> list[str]:
+    """'all', or names separated by commas; fails for an unknown name."""
     from soda_tta.data.corruptions.checks import check_choice
 
-    names = list(known) if text == "all" else text.split(",")
+    names = list(choices) if text == "all" else text.split(",")
     for name in names:
-        check_choice(what, name, known)
+        check_choice(what, name, choices)
     return names

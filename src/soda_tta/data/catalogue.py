@@ -1,4 +1,4 @@
-"""The data sets known by name, and where they are looked for."""
+"""The data sets known by name, and where they are searched for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,32 @@ from soda_tta.errors import ImageError, SodaError
 
 @dataclass(frozen=True)
 class Known:
-    """What a data set is, what it may be called in a home, and where a person gets it."""
+    """A data set known by name.
+
+    Attributes
+    ----------
+    what : str
+        What it is, in a few words.
+    places : tuple of str
+        Names it may have in a data home, in this order; ``{split}`` is "test" or "train".
+    source : str
+        Where to get it: a command or an address.
+    """
 
     what: str
     places: tuple[str, ...]
     source: str
 
 
-CIFAR_HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
+@dataclass(frozen=True)
+class Source:
+    """Where images lie: a path and, for a name of the catalogue, the name and a part of it."""
+
+    path: Path
+    name: str | None = None
+    part: str | None = None  # "sketch" in "pacs/sketch": a domain or a folder of the data set
+
+
 KNOWN = {
     "cifar10": Known(
         "CIFAR-10",
@@ -55,6 +73,11 @@ KNOWN = {
         ("imagenet-1000",),
         "its public home",
     ),
+    "imagenet-val-2000": Known(
+        "2,000 ImageNet validation images, two per class, cropped to 224x224",
+        ("imagenet-val-2000",),
+        "https://github.com/ndb796/Small-ImageNet-Validation-Dataset-1000-Classes",
+    ),
     "pacs": Known("PACS, four domains", ("pacs", "PACS"), "its public home"),
     "office-home": Known(
         "Office-Home, four domains",
@@ -65,8 +88,15 @@ KNOWN = {
 
 
 def spelled(name: str) -> str | None:
-    """The name as it stands in the catalogue, whichever way it was written; None when it is not there.
+    """The name as the catalogue spells it; None where it is not in the catalogue.
 
+    Parameters
+    ----------
+    name : str
+        With any capitals, hyphens and underscores.
+
+    Examples
+    --------
     >>> spelled("CIFAR-10-C"), spelled("Office_Home"), spelled("mnist")
     ('cifar10-c', 'office-home', None)
     """
@@ -74,17 +104,52 @@ def spelled(name: str) -> str | None:
     return plain.get(name.lower().replace("-", "").replace("_", ""))
 
 
+def find_source(source: str | os.PathLike[str], split: str = "test") -> Source:
+    """What the user means by a name or a path.
+
+    "cifar10" is the data set of the catalogue, or a path if no data home holds that data set.
+    "pacs/sketch" is a path if it exists, else a part of the data set. Anything else is a path.
+
+    Parameters
+    ----------
+    source : str or path
+        A path object is never taken for a name.
+    split : {"test", "train"}, default "test"
+        Some data sets lie in one file per split.
+    """
+    path = Path(source)
+    if not isinstance(source, str):
+        return Source(path)
+    first, slash, part = source.partition("/")
+    name = spelled(first)
+    if name is None or (slash and (not part or path.exists())):
+        return Source(path)
+    try:
+        return Source(locate(name, split), name, part or None)
+    except ImageError:
+        if path.exists():
+            return Source(path)
+        raise
+
+
 def homes() -> list[Path]:
-    """The folders that are searched, those that exist."""
-    found = []
+    """The folders searched for data sets: the data home and the cache, where they exist."""
+    folders = [cache_home() / "data"]
     with suppress(SodaError):
-        found.append(data_home())
-    found.append(cache_home() / "data")
-    return [home for home in found if home.is_dir()]
+        folders.insert(0, data_home())
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def locate(name: str, split: str = "test") -> Path:
-    """Where a data set of the catalogue lies; the first home that has it wins."""
+    """Where a data set of the catalogue lies; the first data home that has it wins.
+
+    Parameters
+    ----------
+    name : str
+        As the catalogue spells it.
+    split : {"test", "train"}, default "test"
+        Some data sets lie in one file per split.
+    """
     places = [place.format(split=split) for place in KNOWN[name].places]
     for home in homes():
         for place in places:
@@ -92,20 +157,20 @@ def locate(name: str, split: str = "test") -> Path:
                 return home / place
     searched = ", ".join(map(str, homes())) or "no folder, because none exists"
     raise ImageError(
-        f"{name} was not found as {' or '.join(places)} (searched: {searched}); get it from {KNOWN[name].source}, "
-        f"or set {VARIABLE} to the folder that holds it."
+        f"{name} was not found as {' or '.join(places)} (searched: {searched}); "
+        f"get it from {KNOWN[name].source}, or set {VARIABLE} to the folder that holds it."
     )
 
 
 def download_home() -> Path:
-    """Where downloads go: the data home if it may be written to, else the cache."""
-    named = os.environ.get(VARIABLE)
-    if named and not Path(named).exists():
-        return Path(named)
+    """Where downloads go: the data home if it is writable, else the cache."""
+    variable = os.environ.get(VARIABLE)
+    if variable and not Path(variable).exists():
+        return Path(variable)
     try:
         home = data_home()
     except SodaError:
         return cache_home() / "data"
-    # The administrator may write anywhere; a folder whose owner marked it read-only is still left alone.
+    # root may write anywhere; a folder that its owner marked read-only is left alone all the same
     writable = os.access(home, os.W_OK) and home.stat().st_mode & 0o222
     return home if writable else cache_home() / "data"

@@ -1,4 +1,4 @@
-"""A corrupted version of a data set is a data set too."""
+"""A corrupted copy of a data set, computed on the fly; it is a data set too."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from soda_tta.data.corruptions import corrupt
-from soda_tta.data.dataset import Dataset, Remembered
-from soda_tta.data.images import Images, open_images
+from soda_tta.data.dataset import Dataset
+from soda_tta.data.images import Images
+from soda_tta.data.lazy import LazyImages
+from soda_tta.data.sources import open_images
 from soda_tta.types import Array
 
 
-class CorruptedImages(Remembered):
-    """Images corrupted when they are first asked for. Image i depends on the seed and on i alone, not on the batch."""
+class CorruptedImages(LazyImages):
+    """Images corrupted on first use; image i depends on the seed and on i, not on the batch."""
 
     def __init__(
         self,
@@ -27,32 +29,56 @@ class CorruptedImages(Remembered):
     ) -> None:
         height, width = images.size
         super().__init__(len(images), (height, width))
-        self.images, self.corruption, self.severity, self.seed = images, corruption, severity, seed
-        self.constants, self.frost = constants, frost
-        self._corrupt(
-            np.empty((0, height, width, 3), np.uint8), 0
-        )  # complains now of what cannot be done
+        self.resize = images.resize
+        self.images = images
+        self.corruption = corruption
+        self.severity = severity
+        self.seed = seed
+        self.constants = constants
+        self.frost = frost
+        # wrong settings fail here, not at the first image
+        self._corrupt(np.empty((0, height, width, 3), np.uint8), 0)
 
     def _corrupt(self, pixels: Array, start: int) -> Array:
+        """Corrupt consecutive images, the first of which is at position `start`."""
         return corrupt(
             pixels, self.corruption, self.severity, self.seed, self.constants, self.frost, start
         )
 
-    def make(self, positions: Array) -> Array:
+    def compute(self, positions: Array) -> Array:
         clean = np.rint(self.images[positions].transpose(0, 2, 3, 1) * 255).astype(np.uint8)
-        pixels = np.empty(clean.shape, np.uint8)
+        corrupted = np.empty(clean.shape, np.uint8)
+        if not len(positions):
+            return corrupted
         breaks = np.flatnonzero(np.diff(positions) != 1) + 1
-        for rows in np.split(np.arange(len(positions)), breaks) if len(positions) else ():
-            pixels[rows] = self._corrupt(clean[rows], int(positions[rows[0]]))
-        return pixels
+        for rows in np.split(np.arange(len(positions)), breaks):
+            corrupted[rows] = self._corrupt(clean[rows], int(positions[rows[0]]))
+        return corrupted
 
     def name(self, index: int) -> str:
         return self.images.name(index)
 
 
 class Corrupted(Dataset):
-    """A data set as a camera in trouble would have taken it; labels, classes and names stay.
+    """A data set under one of the 19 corruptions; labels, classes and names stay.
 
+    Parameters
+    ----------
+    source : object
+        A data set, or anything that `open_images` opens.
+    corruption : str
+        One of `soda_tta.data.corruptions.CORRUPTIONS`.
+    severity : int, default 5
+        From 1 to 5.
+    seed : int, default 0
+        Image i depends on the seed and on i only.
+    constants : {"cifar", "imagenet"}, optional
+        Strength of the corruption. Default: "cifar" up to 64 pixels, else "imagenet".
+    frost : path, optional
+        Folder of photographs for "frost". Default: frost is drawn.
+
+    Examples
+    --------
     >>> foggy = Corrupted(np.zeros((3, 32, 32, 3), np.uint8), "fog", severity=5)
     >>> foggy
     <images, fog 5: 3 images of 32x32, without labels>

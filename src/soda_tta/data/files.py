@@ -1,41 +1,75 @@
-"""Image files: found, opened carefully, and turned into bytes."""
+"""Image files: listed in a stable order, decoded safely, returned as 8-bit RGB."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
 from soda_tta.types import Array
 
 DARK = (
-    "there are images of more than 8 bits with no number above 4,095, which are read as almost black. If their camera "
-    "has 12 bits or fewer, scale them to 16 first."
+    "some images have more than 8 bits but no value above 4,095, so they are read as almost black. "
+    "If their camera has 12 bits or fewer, scale the values to 16 bits first."
 )
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".gif"}
 
 
 def named_as_image(path: Path) -> bool:
+    """Whether the suffix is that of an image and the file is not hidden."""
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
 
 
 def find_image_files(folder: Path) -> list[Path]:
-    """Every image below a folder, in a stable order; hidden files (macOS leaves ._x.png) are none.
+    """Every image file below a folder, sorted by path.
 
-    Links to folders are not followed, so none can loop.
+    Hidden files and folders are skipped (macOS leaves ``._x.png`` behind). A link to a folder is
+    followed if it leads elsewhere; one that leads into `folder` or above it is skipped, so no
+    image is listed twice and no link can loop.
+
+    Parameters
+    ----------
+    folder : Path
+        Searched with all its subfolders.
     """
-    found = sorted(path for path in folder.rglob("*") if named_as_image(path) and path.is_file())
-    if not found:
+    paths = sorted(_image_files(folder, [folder.resolve()]))
+    if not paths:
         raise ImageError(f"{folder} holds no image ({', '.join(sorted(SUFFIXES))}).")
-    return found
+    return paths
 
 
-def read_image(path: Path, size: tuple[int, int] | None = None) -> Array:
-    """One file as uint8 HWC RGB; with `size` (height, width) its shorter side is resized, its centre cropped."""
+def _image_files(folder: Path, linked: list[Path]) -> Iterator[Path]:
+    """The image files below a folder; `linked` are the folders whose content is listed already."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            if path.name.startswith("."):
+                continue
+            if path.is_symlink():
+                target = path.resolve()
+                if any(target.is_relative_to(f) or f.is_relative_to(target) for f in linked):
+                    continue
+                linked.append(target)
+            yield from _image_files(path, linked)
+        elif named_as_image(path) and path.is_file():
+            yield path
+
+
+def read_image(path: Path, resize: Resize | None = None) -> Array:
+    """Decode one file as uint8 (height, width, 3), RGB.
+
+    Parameters
+    ----------
+    path : Path
+        An image file that Pillow can decode.
+    resize : Resize, optional
+        Applied to the decoded image. Default: None, the image stays as it is.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -48,34 +82,24 @@ def read_image(path: Path, size: tuple[int, int] | None = None) -> Array:
         ) from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise ImageError(f"{path} cannot be read as an image: {error}") from error
-    return np.asarray(picture if size is None else cropped(picture, size))
+    return np.asarray(picture if resize is None else resize(picture))
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
-    """Grey is repeated, transparency is dropped, 16 bits become 8 by their upper byte; pixels stay where they lie."""
+    """Repeat grey, drop transparency, reduce 16 bits to their upper 8; never rotate."""
     if image.mode == "F":
         raise ImageError(
-            "it holds floating-point numbers, whose range nobody knows; save it with 8 or 16 bits."
+            "it holds floating-point values of unknown range; save it with 8 or 16 bits."
         )
     if image.mode.startswith("I"):
-        wide = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
-        if wide.max(initial=0) < 4096:
+        values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
+        if values.max(initial=0) < 4096:
             warn_once(DARK)
-        image = Image.fromarray((wide >> 8).astype(np.uint8))
+        image = Image.fromarray((values >> 8).astype(np.uint8))
     return image.convert("RGB")
 
 
 @cache
-def warn_once(text: str) -> None:
-    """Python's own "once" forgets whenever somebody changes the filters, as `read_image` does."""
-    warnings.warn(text, stacklevel=3)
-
-
-def cropped(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The shorter side resized to fit, then the centre."""
-    height, width = size
-    ratio = max(height / picture.height, width / picture.width)
-    fitted = (max(width, round(picture.width * ratio)), max(height, round(picture.height * ratio)))
-    picture = picture.resize(fitted, Image.Resampling.BILINEAR)
-    left, top = (fitted[0] - width) // 2, (fitted[1] - height) // 2
-    return picture.crop((left, top, left + width, top + height))
+def warn_once(message: str) -> None:
+    """Warn once per process: Python's own "once" resets when the filters change, as above."""
+    warnings.warn(message, stacklevel=3)

@@ -1,4 +1,4 @@
-"""The one front door to data sets: by name, or by path, whose layout is recognised."""
+"""`load_dataset`: a data set with its labels, by name or by path."""
 
 from __future__ import annotations
 
@@ -7,33 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from soda_tta.data.catalogue import KNOWN, locate, spelled
-from soda_tta.data.corrupted import Corrupted
+from soda_tta.data.catalogue import find_source
 from soda_tta.data.dataset import Dataset
-from soda_tta.data.formats import cifar, imagenet, trees
-from soda_tta.data.images import ArrayImages, check_size
+from soda_tta.data.formats import cifar, imagenet, tables, trees
+from soda_tta.data.formats.arrays import labelled, read_images, read_labels
+from soda_tta.data.images import ArrayImages
+from soda_tta.data.layouts import LAYOUTS, SPLITS, recognise, split_folder
+from soda_tta.data.lazy import FileImages
+from soda_tta.data.resizing import Resize, check_size
 from soda_tta.errors import ImageError
 
-SPLITS = {"train": ("train", "training"), "test": ("test", "val", "validation", "valid")}
-LAYOUTS = {
-    "npz": "an .npz file of images and labels",
-    "npy": "an .npy file of images",
-    "csv": "a CSV of files and labels",
-    "cifar-python": "the official CIFAR python batches",
-    "cifar-binary": "the official CIFAR binary batches",
-    "cifar-c": "one .npy a corruption, as CIFAR-10-C",
-    "imagenet-c": "corruption/severity/class/, as ImageNet-C",
-    "splits": "train/class/ and val/class/",
-    "domains": "domain/class/",
-    "classes": "class/",
-    "folder": "a folder of images without labels",
-}
-STORED = ("cifar-c", "imagenet-c")  # layouts that hold corruptions already
+CIFAR_CLASSES = {"cifar10": cifar.CIFAR10, "cifar100": cifar.CIFAR100}
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the caller asked for, beside the path."""
+class Choice:
+    """Which part of a data set is wanted, and how."""
 
     split: str
     domain: str | None
@@ -57,121 +46,132 @@ def load_dataset(
     size: int | tuple[int, int] | None = None,
     classes: Sequence[str] | None = None,
 ) -> Dataset:
-    """Opens a data set by its name ("cifar10") or by its path, whatever its layout; images stay on disk until asked.
+    """Open a data set by its name or by its path; images stay on disk until they are read.
 
-    `corruption` and `severity` choose from a set that holds corruptions, and are made on the fly for any other.
-    `domain` chooses from domain/class folders. `size` resizes files. `classes` fixes how class names are numbered.
-    A name of the catalogue goes before a folder of that name; write ./cifar10 for the folder.
+    Parameters
+    ----------
+    source : str or path
+        A name of the catalogue ("cifar10"), a name and a part of it ("pacs/sketch"), or a path
+        whose layout is recognised. A name is preferred to a folder of that name in the current
+        directory; write "./cifar10" for the folder.
+    split : {"test", "train"}, default "test"
+        For data sets that have both.
+    domain : str, optional
+        Required for domain/class folders. Default: None.
+    corruption : str, optional
+        One of the 19. It is read from a set that stores corruptions, and computed on the fly for
+        any other. Default: None.
+    severity : int, default 5
+        From 1 to 5.
+    seed : int, default 0
+        For a corruption computed on the fly.
+    constants : {"cifar", "imagenet"}, optional
+        Strength of a corruption computed on the fly. Default: by image size.
+    frost : path, optional
+        Folder of photographs for "frost". Default: frost is drawn.
+    size : int or (int, int), optional
+        Resize files to this height and width in pixels. WordNet folders (ImageNet) are resized
+        with their usual margin, 256 for 224; any other file is resized to fit, then cropped.
+        Default: files stay as they are, except WordNet folders, which become 224x224.
+    classes : sequence of str, optional
+        Class names in the order of their numbers. Default: alphabetical.
+
+    Returns
+    -------
+    Dataset
+        Images with `labels`, `classes` and a `title`.
+
+    Examples
+    --------
+    >>> images = load_dataset("cifar10", corruption="fog", severity=3)  # doctest: +SKIP
+    >>> images  # doctest: +SKIP
+    <cifar10, fog 3: 10000 images of 32x32, 10 classes>
     """
     if split not in SPLITS:
         raise ImageError(f"there is no split {split!r}; choose {' or '.join(SPLITS)}.")
-    name = spelled(source) if isinstance(source, str) and os.sep not in source else None
-    path = locate(name, split) if name else Path(source)
-    if name in ("cifar10", "cifar100") and classes is None:
-        classes = cifar.CIFAR10 if name == "cifar10" else cifar.CIFAR100
+    found = find_source(source, split)
+    path = found.path
     layout = recognise(path)
+    if found.part is not None:
+        if layout == "domains" and domain is None:
+            domain = found.part
+        else:
+            path = path / found.part
+            layout = recognise(path)
     if domain is not None and layout != "domains":
         raise ImageError(f"{path} has no domains: it is {LAYOUTS[layout]}.")
-    resized = None if size is None else check_size(size)
-    wanted = Wanted(split, domain, corruption, severity, resized, classes, title=name)
-    dataset = open_layout(path, layout, wanted)
-    if wanted.size is not None and tuple(dataset.size) != wanted.size:
+    choice = Choice(
+        split=split,
+        domain=domain,
+        corruption=corruption,
+        severity=severity,
+        size=None if size is None else check_size(size),
+        classes=CIFAR_CLASSES.get(found.name or "") if classes is None else classes,
+        title=found.name,
+    )
+    dataset = open_layout(path, layout, choice)
+    if choice.size is not None and tuple(dataset.size) != choice.size:
         raise ImageError(f"{path}: size= resizes files only; resize these arrays yourself.")
-    if (
-        corruption is None
-        or layout in STORED
-        or (layout == "npy" and cifar.is_corruption_file(path))
-    ):
+    if corruption is None or stores_corruptions(path, layout):
         return dataset
+    from soda_tta.data.corrupted import Corrupted  # imports scipy
+
     return Corrupted(dataset, corruption, severity, seed, constants=constants, frost=frost)
 
 
-def recognise(path: Path) -> str:
-    """Which of LAYOUTS a path has, from names alone: nothing is decoded."""
-    try:
-        if path.is_dir():
-            return recognise_folder(path)
-        there = path.exists()
-    except OSError as error:
-        raise ImageError(f"{path} cannot be opened: {error.strerror}.") from error
-    if path.is_symlink() and not there:
-        raise ImageError(f"{path} is a link that leads nowhere or to itself.")
-    if not there:
-        raise ImageError(
-            f"there is no data set and no path {str(path)!r}; known by name are {', '.join(KNOWN)}, "
-            "or give a folder, a CSV, an .npy or an .npz file."
-        )
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("npz", "npy", "csv"):
-        raise ImageError(f"{path} is no data set; give a folder, a CSV, an .npy or an .npz file.")
-    return kind
-
-
-def recognise_folder(folder: Path) -> str:
-    if cifar.is_cifar_c(folder):
-        return "cifar-c"
-    if (folder / "labels.csv").is_file():
-        return "csv"
-    if cifar.is_python(folder):
-        return "cifar-python"
-    if cifar.is_binary(folder):
-        return "cifar-binary"
-    if trees.holds_images(folder):
-        return "folder"
-    below = trees.subfolders(folder)
-    if imagenet.corruption_folders(folder):
-        return "imagenet-c"
-    if below and {path.name for path in below} <= {
-        name for names in SPLITS.values() for name in names
-    }:
-        return "splits"
-    if any(trees.holds_images(path) for path in below):
-        return "classes"
-    if any(trees.holds_images(deep) for path in below for deep in trees.subfolders(path)):
-        return "domains"
-    return "folder"
-
-
-def open_layout(path: Path, layout: str, wanted: Wanted) -> Dataset:
-    title = wanted.title
-    if layout == "npz":
-        return cifar.arrays_of_npz(path, wanted.classes, title)
+def stores_corruptions(path: Path, layout: str) -> bool:
+    """Whether the images on disk are corrupted already."""
     if layout == "npy":
-        if cifar.is_corruption_file(path):
-            return cifar.cifar_c(path.parent, path.stem, wanted.severity, wanted.classes)
-        return Dataset(ArrayImages(cifar.mapped(path), str(path)), title=title or path.stem)
-    if layout == "csv":
-        file = path / "labels.csv" if path.is_dir() else path
-        return trees.files_of_csv(file, trees.reader(wanted.size), wanted.classes, title)
+        return cifar.is_corruption_file(path)
+    return layout in ("cifar-c", "imagenet-c")
+
+
+def open_layout(path: Path, layout: str, choice: Choice) -> Dataset:
+    """The part of a data set of this layout that is wanted."""
+    if layout in ("npz", "npy"):
+        return open_arrays(path, layout, choice)
     if layout == "cifar-python":
-        return cifar.official_python(path, wanted.split, title)
+        return cifar.official_python(path, choice.split, choice.title)
     if layout == "cifar-binary":
-        return cifar.official_binary(path, wanted.split, title)
+        return cifar.official_binary(path, choice.split, choice.title)
     if layout == "cifar-c":
-        return cifar.cifar_c(path, wanted.corruption, wanted.severity, wanted.classes, title)
+        return cifar.cifar_c(path, choice.corruption, choice.severity, choice.classes, choice.title)
     if layout == "imagenet-c":
         return imagenet.imagenet_c(
-            path, wanted.corruption, wanted.severity, wanted.size, wanted.classes, title
+            path, choice.corruption, choice.severity, choice.size, choice.classes, choice.title
         )
-    if layout == "splits":
-        folder = split_folder(path, wanted.split)
-        read = imagenet.tree_reader(folder, wanted.size)
-        return trees.class_folders(
-            folder, read, wanted.classes, f"{title or path.name} {wanted.split}"
-        )
+    return open_files(path, layout, choice)
+
+
+def open_arrays(path: Path, layout: str, choice: Choice) -> Dataset:
+    """The arrays of one file, or one severity of a file of CIFAR-10-C."""
+    if layout == "npy" and cifar.is_corruption_file(path):
+        return cifar.cifar_c(path.parent, path.stem, choice.severity, choice.classes)
+    images = ArrayImages(read_images(path), str(path))
+    title = choice.title or path.stem
+    if layout == "npy":
+        return Dataset(images, title=title)
+    classes = cifar.classes_by_name(path.stem) if choice.classes is None else choice.classes
+    return labelled(images, read_labels(path), classes, title, path)
+
+
+def open_files(path: Path, layout: str, choice: Choice) -> Dataset:
+    """Image files: one, those of a table, or those of a tree of folders."""
+    title = choice.title
+    plain = Resize(choice.size)
+    if layout == "image":
+        return Dataset(FileImages([path], plain, path.parent), title=path.name)
+    if layout == "csv":
+        table = path / "labels.csv" if path.is_dir() else path
+        return tables.labelled_files(table, plain, choice.classes, title)
     if layout == "domains":
-        return trees.domain_folders(
-            path, wanted.domain, trees.reader(wanted.size), wanted.classes, title
-        )
+        return trees.domain_folders(path, choice.domain, plain, choice.classes, title)
+    if layout == "splits":
+        folder = split_folder(path, choice.split)
+        resize = imagenet.folder_resize(folder, choice.size)
+        title = f"{title or path.name} {choice.split}"
+        return trees.class_folders(folder, resize, choice.classes, title)
     if layout == "classes":
-        return trees.class_folders(
-            path, imagenet.tree_reader(path, wanted.size), wanted.classes, title
-        )
-    return trees.plain_folder(path, wanted.size)
-
-
-def split_folder(path: Path, split: str) -> Path:
-    for name in SPLITS[split]:
-        if (path / name).is_dir():
-            return path / name
-    raise ImageError(f"{path} has no folder for {split} ({', '.join(SPLITS[split])}).")
+        resize = imagenet.folder_resize(path, choice.size)
+        return trees.class_folders(path, resize, choice.classes, title)
+    return trees.plain_folder(path, plain)

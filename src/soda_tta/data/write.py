@@ -1,4 +1,7 @@
-"""Corrupted data sets on disk: as a mirror of their folder, or in the published layouts. Whole, or not at all."""
+"""Corrupted data sets on disk, in a copy of their folder or in the published layouts.
+
+A file or folder appears under its name only when it is complete.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from soda_tta.data.corrupted import Corrupted, CorruptedImages
-from soda_tta.data.corruptions import SEVERITIES
+from soda_tta.data.corruption_names import SEVERITIES
 from soda_tta.data.dataset import Dataset
 from soda_tta.data.files import SUFFIXES
 from soda_tta.errors import ImageError, RunError
@@ -23,8 +26,8 @@ from soda_tta.types import Array
 
 Advance = Callable[[int], None]
 LAYOUTS = ("folder", "cifar-c", "imagenet-c")
-AT_ONCE = 64  # images held in memory
-JPEG_QUALITY = 85  # of the published ImageNet-C
+AT_ONCE = 64  # images in memory at a time
+JPEG_QUALITY = 85  # that of the published ImageNet-C
 
 
 def write_corrupted(
@@ -39,25 +42,48 @@ def write_corrupted(
     frost: Path | None = None,
     advance: Advance = lambda images: None,
 ) -> list[Path]:
-    """Writes every corruption at every severity and returns what is new.
+    """Write every corruption at every severity; existing files are never overwritten.
 
-    `folder`: PNG files named as the originals; below corruption/severity/ where there are several of either.
-    `cifar-c`: one .npy a corruption, with all five severities, and labels.npy.
-    `imagenet-c`: corruption/severity/class/*.JPEG.
-    What exists already is never written over.
+    Parameters
+    ----------
+    dataset : Dataset
+        The clean images.
+    out : Path
+        The folder to write to.
+    corruptions : sequence of str
+        Names of corruptions, at least one.
+    severities : sequence of int
+        From 1 to 5, at least one; "cifar-c" always writes all five.
+    layout : {"folder", "cifar-c", "imagenet-c"}, default "folder"
+        "folder": PNG files named as the originals, below corruption/severity/ where there are
+        several of either. "cifar-c": one .npy file per corruption with all five severities, and
+        labels.npy. "imagenet-c": corruption/severity/class/*.JPEG.
+    seed : int, default 0
+        Image i depends on the seed and on i only.
+    constants : {"cifar", "imagenet"}, optional
+        Strength of the corruptions. Default: by image size.
+    frost : Path, optional
+        Folder of photographs for "frost". Default: frost is drawn.
+    advance : callable
+        Called with the number of images written since the last call. Default: does nothing.
+
+    Returns
+    -------
+    list of Path
+        The files or folders written.
     """
 
     def corrupted(corruption: str, severity: int) -> Corrupted:
         return Corrupted(dataset, corruption, severity, seed, constants=constants, frost=frost)
 
-    corrupted(corruptions[0], severities[0])  # complains before anything is written
+    corrupted(corruptions[0], severities[0])  # wrong settings fail before anything is written
     if layout == "cifar-c":
         with no_empty_folder(out):
             return write_cifar_c(dataset, out, corruptions, corrupted, advance)
-    alone = layout == "folder" and len(corruptions) == len(severities) == 1
+    single = layout == "folder" and len(corruptions) == len(severities) == 1
     names = published_names(dataset) if layout == "imagenet-c" else mirrored_names(dataset)
     targets = {
-        (corruption, severity): out if alone else out / corruption / str(severity)
+        (corruption, severity): out if single else out / corruption / str(severity)
         for corruption in corruptions
         for severity in severities
     }
@@ -78,14 +104,18 @@ def write_cifar_c(
     corrupted: Callable[[str, int], Corrupted],
     advance: Advance,
 ) -> list[Path]:
-    """`fog.npy` with 5 x n rows, severity 1 first; labels.npy with as many labels."""
+    """Write `fog.npy` with 5 x n rows, severity 1 first, and `labels.npy` with as many labels."""
     labels = np.tile(check_labelled(dataset, "cifar-c"), len(SEVERITIES))
     files = [out / f"{corruption}.npy" for corruption in corruptions]
     for file in files:
         check_free(file)
-    beside = out / "labels.npy"
-    if beside.exists() and not np.array_equal(np.load(beside, allow_pickle=False), labels):
-        raise ImageError(f"{beside} holds other labels than {dataset.title}; choose another --out.")
+    label_file = out / "labels.npy"
+    if label_file.exists():
+        stored = np.load(label_file, allow_pickle=False)
+        if not np.array_equal(stored, labels):
+            raise ImageError(
+                f"{label_file} holds other labels than {dataset.title}; choose another folder."
+            )
     shape = (len(SEVERITIES) * len(dataset), *dataset.size, 3)
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     for corruption, file in zip(corruptions, files, strict=True):
@@ -96,17 +126,17 @@ def write_cifar_c(
                     for positions, pixels in in_parts(corrupted(corruption, severity)):
                         opened.write(pixels.tobytes())
                         advance(len(positions))
-            if (
-                not beside.exists()
-            ):  # before the images get their name: they are never seen without labels
-                with replacing(beside) as waiting, waiting.open("wb") as small:
-                    np.save(small, labels)
-    return [*files, beside]
+            # before the images get their name, so that they never exist without labels
+            if not label_file.exists():
+                with replacing(label_file) as unnamed, unnamed.open("wb") as opened:
+                    np.save(opened, labels)
+    return [*files, label_file]
 
 
 def write_pictures(
     corrupted: Corrupted, folder: Path, names: Sequence[PurePath], advance: Advance
 ) -> None:
+    """Write every image under its name, as PNG or JPEG."""
     for positions, pixels in in_parts(corrupted):
         for position, image in zip(positions, pixels, strict=True):
             path = folder / names[position]
@@ -120,16 +150,16 @@ def write_pictures(
 
 
 def in_parts(corrupted: Corrupted) -> Iterator[tuple[Array, Array]]:
-    """Positions and bytes, a part at a time; made once, so not kept."""
+    """Positions and 8-bit pixels, a part at a time; used once, so not kept in memory."""
     images = corrupted.images
     assert isinstance(images, CorruptedImages)
     for start in range(0, len(corrupted), AT_ONCE):
         positions = np.arange(start, min(start + AT_ONCE, len(corrupted)))
-        yield positions, images.make(positions)
+        yield positions, images.compute(positions)
 
 
 def mirrored_names(dataset: Dataset) -> list[PurePath]:
-    """Each image as PNG where the original lies below its folder; an array goes into one folder a class."""
+    """The names of the originals, as PNG; the images of an array go into class folders."""
     names = [PurePath(dataset.name(position)) for position in range(len(dataset))]
     if all(name.suffix.lower() in SUFFIXES for name in names):
         return distinct([name.with_suffix(".png") for name in names], names)
@@ -137,28 +167,27 @@ def mirrored_names(dataset: Dataset) -> list[PurePath]:
 
 
 def published_names(dataset: Dataset) -> list[PurePath]:
-    """class/name.JPEG"""
+    """`class/name.JPEG` for every image."""
     check_labelled(dataset, "imagenet-c")
     names = [PurePath(dataset.name(position)) for position in range(len(dataset))]
     stems = [name.stem if name.suffix else f"{position:05}" for position, name in enumerate(names)]
-    return distinct(
-        [folder / f"{stem}.JPEG" for folder, stem in zip(class_names(dataset), stems, strict=True)],
-        names,
-    )
+    folders = class_names(dataset)
+    targets = [folder / f"{stem}.JPEG" for folder, stem in zip(folders, stems, strict=True)]
+    return distinct(targets, names)
 
 
 def class_names(dataset: Dataset) -> list[PurePath]:
-    """The folder of each image: its class, by name or else by number; none without labels."""
+    """The folder of each image: the name or number of its class; no folder without labels."""
     if dataset.labels is None:
         return [PurePath()] * len(dataset)
-    return [
-        PurePath(dataset.classes[label] if dataset.classes else str(label))
-        for label in dataset.labels
-    ]
+    classes = dataset.classes
+    if classes is None:
+        return [PurePath(str(label)) for label in dataset.labels]
+    return [PurePath(classes[label]) for label in dataset.labels]
 
 
 def distinct(targets: list[PurePath], sources: list[PurePath]) -> list[PurePath]:
-    """Fails when two images would be written to one file, or one outside of the folder."""
+    """The targets; fails when two images share one, or one lies outside the folder."""
     taken: dict[PurePath, PurePath] = {}
     for target, source in zip(targets, sources, strict=True):
         if target in taken:
@@ -166,18 +195,21 @@ def distinct(targets: list[PurePath], sources: list[PurePath]) -> list[PurePath]
                 f"{taken[target]} and {source} would both become {target}; rename one."
             )
         if target.is_absolute() or ".." in target.parts:
-            raise ImageError(f"{source} lies outside of the folder; it has no place in the copy.")
+            raise ImageError(
+                f"{source} lies outside the folder, so it has no name in the copy; move it inside."
+            )
         taken[target] = source
     return targets
 
 
 def labels_are_in(names: Sequence[PurePath], dataset: Dataset) -> bool:
-    """Whether the folders tell the classes already."""
+    """Whether every image already lies in the folder of its class."""
     folders = class_names(dataset)
     return dataset.labels is None or all(n.parent == f for n, f in zip(names, folders, strict=True))
 
 
 def write_labels(file: Path, names: Sequence[PurePath], dataset: Dataset) -> None:
+    """Write a table with the header `file,label`."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["file", "label"])
@@ -186,33 +218,36 @@ def write_labels(file: Path, names: Sequence[PurePath], dataset: Dataset) -> Non
 
 
 def check_labelled(dataset: Dataset, layout: str) -> Array:
+    """The labels; fails when there are none."""
     if dataset.labels is None:
         raise ImageError(
-            f"{dataset.title} has no labels, which the layout {layout} stores; choose --layout folder."
+            f"{dataset.title} has no labels, which the layout {layout} stores; "
+            "pass layout='folder'."
         )
     return dataset.labels
 
 
 def check_free(path: Path) -> None:
+    """Fail when a file or a folder with content exists at this path."""
     if path.is_dir() and not any(path.iterdir()):
         return
     if path.exists():
-        raise RunError(f"{path} exists and is not written over; remove it, or choose another name.")
+        raise RunError(f"{path} exists and is not overwritten; remove it or choose another name.")
 
 
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
-    """A folder beside `target` that takes its place if, and only if, the block succeeds."""
+    """A temporary folder that is renamed to `target` only if the block succeeds."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         temporary.mkdir(parents=True)
         yield temporary
         if target.is_dir():
-            target.rmdir()  # empty, as checked
+            target.rmdir()  # it is empty: `check_free` has checked
         temporary.replace(target)
     except OSError as error:
         raise RunError(
-            f"{target} could not be written: {error.strerror or error}. Nothing is left of it."
+            f"{target} cannot be written: {error.strerror or error}. No partial result is left."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -220,7 +255,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def no_empty_folder(folder: Path) -> Iterator[None]:
-    """Takes away again, after a failure, the folders that had to be made and hold nothing."""
+    """After a failure, remove the empty folders that the block created."""
     absent = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         yield

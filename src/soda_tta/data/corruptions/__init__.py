@@ -3,7 +3,7 @@
 >>> import numpy as np
 >>> from soda_tta.data.corruptions import corrupt
 >>> grey = np.full((2, 32, 32, 3), 128, dtype=np.uint8)
->>> int(corrupt(grey, "brightness", severity=5).max())  # 128 / 255 + 0.3 on the scale of [0, 1]
+>>> int(corrupt(grey, "brightness", severity=5).max())  # 128 / 255 + 0.3 in [0, 1]
 204
 """
 
@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from soda_tta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from soda_tta.data.corruptions import blur, digital, elastic, noise, spatter, tone, weather
 from soda_tta.data.corruptions.arrays import (
     AnyArray,
@@ -34,7 +35,6 @@ __all__ = ["CORRUPTIONS", "SEVERITIES", "CorruptionError", "corrupt"]
 
 Corruption = Callable[[Planes, Constant, Generators], Planes]
 
-# The position of a name enters its random draws: append to this table, never reorder it.
 _REGISTRY: Final[dict[str, Callable[..., Planes]]] = {
     "gaussian_noise": noise.gaussian_noise,
     "shot_noise": noise.shot_noise,
@@ -57,12 +57,7 @@ _REGISTRY: Final[dict[str, Callable[..., Planes]]] = {
     "saturate": tone.saturate,
 }
 
-CORRUPTIONS: Final = tuple(_REGISTRY)
-SEVERITIES: Final = (1, 2, 3, 4, 5)
-
-_PIXELS_AT_ONCE: Final = (
-    1 << 18
-)  # 256 images of 32 pixels: what a worker touches stays in its cache
+_PIXELS_AT_ONCE: Final = 1 << 18  # 256 images of 32 pixels: the data stay in the CPU cache
 
 
 def corrupt(
@@ -74,16 +69,39 @@ def corrupt(
     frost: Path | str | None = None,
     start: int = 0,
 ) -> AnyArray:
-    """Returns the images as a camera in trouble would have taken them: same shape, dtype and layout.
+    """Apply one corruption to a batch of images.
 
-    `images` are 8-bit and channel-last (N, H, W, 3), or floating point in [0, 1] and channel-first
-    (N, 3, H, W). Results are 8-bit values in both cases, as published: a floating-point image is rounded to
-    8 bits first and comes back as multiples of 1/255.
+    Image `i` draws its randomness from (seed, name, severity, start + i) only, so neither the batch
+    size nor the number of workers matters.
 
-    `constants` is ``"cifar"`` or ``"imagenet"``; by default ``"cifar"`` for images of at most 64 pixels.
-    `frost` is a folder of photographs of frost; by default frost is drawn.
-    `start` is the position of the first image in its data set. Image `i` draws its randomness from
-    (seed, name, severity, start + i) alone, so neither the batch size nor the number of workers matters.
+    Parameters
+    ----------
+    images : ndarray
+        uint8 (N, H, W, 3), or floats in [0, 1] (N, 3, H, W), which are rounded to 8 bits first.
+    name : str
+        One of `CORRUPTIONS`.
+    severity : int, default 5
+        From 1 to 5.
+    seed : int, default 0
+        0 or more.
+    constants : {"cifar", "imagenet"}, optional
+        Strength of the corruption. Default: "cifar" for images of at most 64 pixels per side,
+        else "imagenet".
+    frost : path, optional
+        Folder of photographs for "frost". Default: None, frost is drawn.
+    start : int, default 0
+        Position of the first image in its data set.
+
+    Returns
+    -------
+    ndarray
+        Same shape, dtype and layout as `images`; floats are multiples of 1/255, because the
+        published images have 8 bits.
+
+    Examples
+    --------
+    >>> corrupt(np.zeros((4, 3, 32, 32), np.float32), "fog", severity=1).shape
+    (4, 3, 32, 32)
     """
     pixels = check_images(images)
     check_choice("corruption", name, CORRUPTIONS)
@@ -109,10 +127,11 @@ def corrupt(
             for position in range(part.start, part.stop)
         ]
         corrupted[part] = to_bytes(apply(to_planes(pixels[part]), constant, generators))
-    return _as_given(corrupted, images)
+    return _in_format_of(images, corrupted)
 
 
-def _as_given(corrupted: Bytes, images: AnyArray) -> AnyArray:
+def _in_format_of(images: AnyArray, corrupted: Bytes) -> AnyArray:
+    """The result in the dtype and layout of the input."""
     if images.dtype == np.uint8:
         return corrupted
     planes: AnyArray = corrupted.transpose(0, 3, 1, 2) / images.dtype.type(255)

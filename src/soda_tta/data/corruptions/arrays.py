@@ -1,4 +1,4 @@
-"""The one format inside this package: planes, float32 (image, channel, row, column) in [0, 1]."""
+"""The one format inside this package: float32 (image, channel, row, column) in [0, 1]."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Planes = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.integer[Any]]
 AnyArray = npt.NDArray[Any]
-Generators = Sequence[np.random.Generator]  # one an image, so that no draw depends on a neighbour
+Generators = Sequence[np.random.Generator]  # one per image, so that draws are independent
 
-# The published generators cut the fraction off instead of rounding. The slack keeps 28.99999, which is a 29
+# The published generators truncate instead of rounding. The slack keeps 28.99999, which is a 29
 # that went through float32, from becoming a 28.
 _SLACK = 1e-3
 

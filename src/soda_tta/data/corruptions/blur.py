@@ -25,7 +25,8 @@ def defocus_blur(planes: Planes, constant: Constant, generators: Generators) -> 
     margin = disc.shape[0] // 2
     height, width = planes.shape[-2:]
     padded = np.pad(planes, ((0, 0), (0, 0), (margin, margin), (margin, margin)), mode="reflect")
-    # Discs reach 21 pixels across: a product of spectra is some twenty times cheaper than sliding one.
+    # Discs are up to 21 pixels wide: a product of spectra is about twenty times cheaper than
+    # a direct convolution.
     shape = [fft.next_fast_len(length, real=True) for length in padded.shape[-2:]]
     spectrum = fft.rfft2(padded, shape) * fft.rfft2(disc, shape)
     spread: Planes = fft.irfft2(spectrum, shape)
@@ -43,8 +44,8 @@ def _disc(radius: float, sigma: float) -> npt.NDArray[np.float32]:
     width = 1 if small else 2
     taps = np.exp(-0.5 * (np.arange(-width, width + 1) / sigma) ** 2)
     taps /= taps.sum()
-    # A large disc touches the border of its own array, and mirroring there lifts its sum by one per cent.
-    # So do the published images at severity 5, and brightness is something a classifier sees: kept.
+    # A large disc touches the border of its array, and mirroring there raises its sum by one per
+    # cent. The published images at severity 5 have this, and it changes their brightness: kept.
     padded = np.pad(disc, width, mode="reflect")
     padded = sum(tap * padded[shift : shift + len(along)] for shift, tap in enumerate(taps))
     soft = sum(tap * padded[:, shift : shift + len(along)] for shift, tap in enumerate(taps))
@@ -66,22 +67,23 @@ def glass_blur(planes: Planes, constant: Constant, generators: Generators) -> Pl
 def _scatter(height: int, width: int, shift: int, generators: Generators) -> npt.NDArray[np.int32]:
     """For every pixel of every image, which pixel ends up there after one round.
 
-    The published loop walks from the last pixel to the first and lets each take the value of a random
-    neighbour (meant as a swap, it copies; the images of the benchmark are made so). A neighbour further on
-    has been rewritten already and passes on what it took; one further back still holds its own. So every
-    pixel points at its neighbour, a pointer back ends at an original value, and following the pointers
-    replaces the walk. Doubling the pointers gets there in a few steps.
+    The published loop goes from the last pixel to the first; each takes the value of a random
+    neighbour. (It was meant as a swap but copies; the images of the benchmark are made this way.)
+    A neighbour further on has been rewritten already and passes on the value it took; one further
+    back still holds its own. So every pixel points at its neighbour, a pointer backwards ends at an
+    original value, and following the pointers replaces the loop. Doubling the pointers takes only
+    a few steps.
     """
     size = height * width
     row, column = np.divmod(np.arange(size, dtype=np.int32), np.int32(width))
-    walked = (row > shift) & (row <= height - shift) & (column > shift) & (column <= width - shift)
+    in_loop = (row > shift) & (row <= height - shift) & (column > shift) & (column <= width - shift)
     steps = np.empty((len(generators), 2, size), dtype=np.int32)
     for index, generator in enumerate(generators):
         steps[index] = generator.integers(-shift, shift, (2, size), dtype=np.int8)
     here = np.arange(size, dtype=np.int32)
-    takes = np.where(walked, here + steps[:, 0] * np.int32(width) + steps[:, 1], here)
-    passed_on = (takes > here) & walked[takes]
-    # Pixels numbered size .. 2*size-1 are the untouched originals: where every chain ends.
+    takes = np.where(in_loop, here + steps[:, 0] * np.int32(width) + steps[:, 1], here)
+    passed_on = (takes > here) & in_loop[takes]
+    # Pixels numbered size .. 2*size-1 are the original values, where every chain ends.
     originals = np.broadcast_to(here + size, takes.shape)
     pointer = np.concatenate([np.where(passed_on, takes, takes + size), originals], axis=1)
     while (pointer[:, :size] < size).any():
@@ -108,7 +110,7 @@ def zoom_blur(planes: Planes, constant: Constant, generators: Generators) -> Pla
 
 @lru_cache(maxsize=8)
 def _zoom_mean(height: int, width: int, largest: float, step: float) -> sparse.csr_array:
-    """The whole of zoom blur is linear, so it is one sparse matrix, made once for a size."""
+    """Zoom blur is linear, so it is one sparse matrix, computed once per image size."""
     zooms = np.arange(1, largest, step)
     total = sparse.eye_array(height * width, format="csr")
     for zoom in zooms:

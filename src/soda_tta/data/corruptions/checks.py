@@ -1,4 +1,4 @@
-"""Checks that fail early and name the remedy."""
+"""Checks of the arguments that fail early and name the remedy."""
 
 from __future__ import annotations
 
@@ -10,29 +10,27 @@ import numpy as np
 from soda_tta.data.corruptions.arrays import Bytes
 from soda_tta.errors import CorruptionError
 
-SMALLEST_SIDE = (
-    16  # pixels; below it the kernels are wider than the image and nothing remains to classify
-)
+SMALLEST_SIDE = 16  # pixels; below it the kernels are wider than the image
 
 
-def check_choice(what: str, given: Any, known: Sequence[Any]) -> None:
-    """Fails unless `given` is one of `known`."""
-    # True equals 1 and 2.0 equals 2, but neither is a severity: the type is part of the question.
-    right_type = isinstance(given, (type(known[0]), np.integer)) and not isinstance(given, bool)
-    if not right_type or given not in known:
+def check_choice(what: str, value: Any, choices: Sequence[Any]) -> None:
+    """Fail unless `value` is one of `choices`."""
+    # True equals 1 and 2.0 equals 2, but neither is a severity, so the type is checked, too
+    right_type = isinstance(value, (type(choices[0]), np.integer)) and not isinstance(value, bool)
+    if not right_type or value not in choices:
         raise CorruptionError(
-            f"{what} {given!r} does not exist; choose one of {', '.join(map(str, known))}."
+            f"{what} {value!r} does not exist; choose one of {', '.join(map(str, choices))}."
         )
 
 
-def check_seed(what: str, given: Any) -> None:
-    """Fails unless `given` is a whole number from 0 upwards."""
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 0:
-        raise CorruptionError(f"{what} is {given!r}; pass a whole number from 0 upwards.")
+def check_seed(what: str, value: Any) -> None:
+    """Fail unless `value` is a whole number of 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
+        raise CorruptionError(f"{what} is {value!r}; pass a whole number of 0 or more.")
 
 
 def check_images(images: Any) -> Bytes:
-    """The images as 8-bit, channel-last; fails when they are in neither of the two accepted formats."""
+    """The images as uint8 (N, H, W, 3); fails unless they are in one of the two formats."""
     if not isinstance(images, np.ndarray):
         raise CorruptionError(f"images are a {type(images).__name__}; pass np.asarray(images).")
     if images.dtype == np.uint8:
@@ -54,6 +52,7 @@ def check_images(images: Any) -> Bytes:
 
 
 def _check_shape(images: np.ndarray[Any, Any], *, channel: int, layout: str, remedy: str) -> None:
+    """Fail with the remedy for a wrong shape."""
     shape = images.shape
     described = f"{images.dtype} images have shape {shape}, not {layout}"
     if images.ndim == 3:
@@ -66,5 +65,5 @@ def _check_shape(images: np.ndarray[Any, Any], *, channel: int, layout: str, rem
         raise CorruptionError(f"{described}; convert them to RGB.")
     if min(side for axis, side in enumerate(shape) if axis not in (0, channel)) < SMALLEST_SIDE:
         raise CorruptionError(
-            f"{described} with sides from {SMALLEST_SIDE} pixels; enlarge them first."
+            f"{described} with sides of {SMALLEST_SIDE} pixels or more; enlarge them first."
         )

@@ -1,8 +1,8 @@
 """The published strength of every corruption, by severity 1 to 5.
 
-Two sets exist because the two benchmarks were tuned apart: ``cifar`` for 32-pixel images (CIFAR-10-C,
-CIFAR-100-C) and ``imagenet`` for 224-pixel images (ImageNet-C). All 19 corruptions differ between them.
-Lengths are in pixels, amplitudes on the scale of pixels in [0, 1].
+Two sets exist because the two benchmarks were tuned separately: ``cifar`` for 32-pixel images
+(CIFAR-10-C, CIFAR-100-C) and ``imagenet`` for 224-pixel images (ImageNet-C). All 19 corruptions
+differ between them. Lengths are in pixels, amplitudes in units of pixel values in [0, 1].
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import Final
 Constant = tuple[float, ...]
 Severities = tuple[Constant, Constant, Constant, Constant, Constant]
 
-LARGEST_CIFAR_SIDE: Final = (
-    64  # pixels; anything larger looks like a photograph, not like a thumbnail
-)
+LARGEST_CIFAR_SIDE: Final = 64  # pixels; larger images look like photographs, not thumbnails
 
 
 def _single(*values: float) -> Severities:
-    """Five severities of a corruption that has one number only."""
+    """Five severities of a corruption with one constant."""
     one, two, three, four, five = values
     return (one,), (two,), (three,), (four,), (five,)
 
@@ -45,7 +43,7 @@ CIFAR: Final[dict[str, Severities]] = {
     # largest zoom, step
     "zoom_blur": ((1.06, 0.01), (1.11, 0.01), (1.16, 0.01), (1.21, 0.01), (1.26, 0.01)),
     "gaussian_blur": _single(0.4, 0.6, 0.7, 0.8, 1),  # sigma
-    # mean, standard deviation, zoom, threshold, motion radius, motion sigma, share of the image kept as it is
+    # mean, standard deviation, zoom, threshold, motion radius, motion sigma, share kept
     "snow": (
         (0.1, 0.2, 1, 0.6, 8, 3, 0.95),
         (0.1, 0.2, 1, 0.5, 10, 4, 0.9),
@@ -53,7 +51,7 @@ CIFAR: Final[dict[str, Severities]] = {
         (0.25, 0.3, 2.25, 0.6, 12, 6, 0.85),
         (0.3, 0.3, 1.25, 0.65, 14, 12, 0.8),
     ),
-    # weight of the image, weight of the frost, by how much a photograph of frost is shrunk first
+    # weight of the image, weight of the frost, factor by which a frost photograph is shrunk first
     "frost": ((1, 0.2, 5), (1, 0.3, 5), (0.9, 0.4, 5), (0.85, 0.4, 5), (0.75, 0.45, 5)),
     # amount, decay of the roughness from one scale to the next
     "fog": ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
@@ -119,5 +117,9 @@ CONSTANT_SETS: Final[dict[str, dict[str, Severities]]] = {"cifar": CIFAR, "image
 
 
 def constants_for(height: int, width: int) -> str:
-    """The name of the constant set meant for images of this size."""
+    """The name of the constant set for images of this size in pixels.
+
+    >>> constants_for(32, 32), constants_for(224, 224)
+    ('cifar', 'imagenet')
+    """
     return "cifar" if max(height, width) <= LARGEST_CIFAR_SIDE else "imagenet"

@@ -1,4 +1,4 @@
-"""Digital: what storing and resizing do. Pillow's own codec and box filter, as in the published images."""
+"""Digital: effects of storing and resizing, by Pillow's codec and box filter as published."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def jpeg_compression(planes: Planes, constant: Constant, generators: Generators)
 
 
 def _through_jpeg(image: Bytes, quality: int) -> Bytes:
+    """Encode and decode one image."""
     file = BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file))
@@ -27,7 +28,7 @@ def pixelate(planes: Planes, constant: Constant, generators: Generators) -> Plan
     """Shrinks the image and enlarges it again, both by averaging boxes."""
     (share,) = constant
     height, width = planes.shape[-2:]
-    small = max(int(width * share), 1), max(int(height * share), 1)
+    small = (max(int(width * share), 1), max(int(height * share), 1))
     pixelated = np.empty((len(planes), height, width, 3), dtype=np.uint8)
     for index, image in enumerate(to_bytes(planes)):
         shrunk = Image.fromarray(image).resize(small, Image.Resampling.BOX)

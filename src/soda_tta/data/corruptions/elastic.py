@@ -15,8 +15,7 @@ Positions = npt.NDArray[np.float32]  # (image, row, column): where to read
 def elastic_transform(planes: Planes, constant: Constant, generators: Generators) -> Planes:
     """Tilts the image by a random affine map, then displaces every pixel by a smooth random field.
 
-    Two interpolations, one after the other, as in the published images: reading once would leave the image
-    sharper than theirs.
+    It interpolates twice, as the published images do: once would leave the image sharper.
     """
     displacement, smoothing, jitter = constant
     height, width = planes.shape[-2:]
@@ -58,13 +57,15 @@ def _tilt(
 
 
 def _read(planes: Planes, rows: Positions, columns: Positions, border: str) -> Planes:
-    """Reads every image at fractional positions, linearly between the four pixels around."""
+    """Read every image at fractional positions, linearly between the four nearest pixels."""
     count, channels, height, width = planes.shape
-    top, left = np.floor(rows), np.floor(columns)
-    down, right = rows - top, columns - left
+    top = np.floor(rows)
+    left = np.floor(columns)
+    down = (rows - top)[..., None]
+    right = (columns - left)[..., None]
     row = [fold(top.astype(np.int32) + step, height, border) for step in (0, 1)]
     column = [fold(left.astype(np.int32) + step, width, border) for step in (0, 1)]
-    # Channel last, so that one index fetches three neighbouring numbers.
+    # Channels last, so that one index fetches three neighbouring values.
     pixels = np.ascontiguousarray(planes.transpose(0, 2, 3, 1)).reshape(
         count * height * width, channels
     )
@@ -74,7 +75,6 @@ def _read(planes: Planes, rows: Positions, columns: Positions, border: str) -> P
         fetched: Planes = pixels[first + row * width + column]
         return fetched
 
-    right, down = right[..., None], down[..., None]
     upper = fetch(row[0], column[0])
     upper += (fetch(row[0], column[1]) - upper) * right
     lower = fetch(row[1], column[0])

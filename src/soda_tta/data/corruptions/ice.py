@@ -1,4 +1,4 @@
-"""Panes of frost: drawn by ourselves, or read from a folder of photographs."""
+"""Panes of frost: drawn by this package, or read from a folder of photographs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from soda_tta.errors import CorruptionError
 
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
 _PUBLISHED = {f"frost{number}" for number in range(1, 7)}
-_PANE = 480, 640  # rows, columns: a few hundred thousand different crops of 224 pixels
-_FERNS = 600  # a pane; fewer leave holes, more melt into an even grey
+_PANE = (480, 640)  # rows, columns: about a hundred thousand different crops of 224 pixels
+_FERNS = 600  # per pane; fewer leave holes, more blend into an even grey
 
-# Mean and spread of red, green and blue, then what the structure is made of: ferns, grain, slow drifts.
-# Chosen so that the panes together darken, tint and disturb an image as photographs of frost do.
+# Mean and spread of red, green and blue, then the weights of ferns, grain and slow drifts. Chosen
+# so that the panes together darken, tint and disturb an image as photographs of frost do.
 _LOOKS = (
     ((0.30, 0.58, 0.65), (0.11, 0.06, 0.06), (0.4, 0.4, 0.9)),  # glacier
     ((0.79, 0.81, 0.84), (0.08, 0.09, 0.09), (0.6, 0.4, 0.4)),  # rime
@@ -29,15 +29,16 @@ _LOOKS = (
 
 
 def panes_for(folder: Path | None, shrink: int, height: int, width: int) -> list[Bytes]:
-    """Pictures of frost, each large enough to cut a piece of this size from."""
+    """Pictures of frost, each at least as large as this size."""
     pictures = _drawn_panes() if folder is None else _photographs(folder)
-    # Every fifth pixel, not a mean of five: the published 32-pixel frost is grainy for that reason.
+    # Every fifth pixel, not the mean of five: this is why the published 32-pixel frost is grainy.
     shrunk = [picture[shrink // 2 :: shrink, shrink // 2 :: shrink] for picture in pictures]
     return [_covering(picture, height, width) for picture in shrunk]
 
 
 @lru_cache(maxsize=4)
 def _photographs(folder: Path) -> list[Bytes]:
+    """The photographs of a folder, read once."""
     if not folder.is_dir():
         raise CorruptionError(f"{folder} is not a folder; pass frost=None to use the drawn frost.")
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in _SUFFIXES)
@@ -47,13 +48,14 @@ def _photographs(folder: Path) -> list[Bytes]:
             f"{folder} holds no photograph ({kinds}); add one or pass frost=None."
         )
     if {file.stem for file in files} == _PUBLISHED:
-        # The published generator lists six photographs and draws from the first five. The sixth is the
-        # darkest: with it, CIFAR-10 accuracy would be 3 points lower than on the published images.
+        # The published generator lists six photographs and draws from the first five. The sixth is
+        # the darkest: with it, CIFAR-10 accuracy is 3 points lower than on the published images.
         files = files[:5]
     return [_opened(file) for file in files]
 
 
 def _opened(file: Path) -> Bytes:
+    """One photograph as 8-bit RGB."""
     try:
         with Image.open(file) as picture:
             return np.asarray(picture.convert("RGB"))
@@ -64,17 +66,18 @@ def _opened(file: Path) -> Bytes:
 
 
 def _covering(picture: Bytes, height: int, width: int) -> Bytes:
-    """The picture, enlarged just enough to cover the wanted size."""
+    """The picture, enlarged just enough to cover this size."""
     scale = max(height / picture.shape[0], width / picture.shape[1])
     if scale <= 1:
         return picture
-    size = max(width, round(picture.shape[1] * scale)), max(height, round(picture.shape[0] * scale))
-    return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BICUBIC))
+    wide = max(width, round(picture.shape[1] * scale))
+    high = max(height, round(picture.shape[0] * scale))
+    return np.asarray(Image.fromarray(picture).resize((wide, high), Image.Resampling.BICUBIC))
 
 
 @lru_cache(maxsize=1)
 def _drawn_panes() -> list[Bytes]:
-    """The same five panes for everybody: the seed of a corruption chooses among them and where to cut."""
+    """Five fixed panes; the seed of a corruption chooses one of them and the crop."""
     return [_drawn_pane(number, *look) for number, look in enumerate(_LOOKS)]
 
 
@@ -82,10 +85,11 @@ def _drawn_pane(
     number: int,
     mean: tuple[float, ...],
     spread: tuple[float, ...],
-    recipe: tuple[float, float, float],
+    weights: tuple[float, float, float],
 ) -> Bytes:
+    """Draw one pane from ferns, grain and slow drifts, mixed by these weights."""
     generator = np.random.default_rng((1_000_003, number))
-    ferns, grain, drift = recipe
+    ferns, grain, drift = weights
     structure = _standard(
         ferns * _ferns(generator) + grain * _haze(generator, 1.0) + drift * _haze(generator, 2.0)
     )
@@ -118,7 +122,7 @@ def _ferns(generator: np.random.Generator) -> npt.NDArray[np.float64]:
             for side in (-np.pi / 3, np.pi / 3):
                 barb = (1 - along) * length * generator.uniform(0.2, 0.5)
                 _stroke(pen, joint, angle + side, barb, int(shade * generator.uniform(0.6, 1)), 1)
-    # A lens softens what a pen draws sharp.
+    # Lines drawn by Pillow are sharper than those of a photograph.
     softened = pane.filter(ImageFilter.GaussianBlur(0.5))
     return _standard(np.asarray(softened, dtype=np.float64))
 
@@ -131,9 +135,11 @@ def _stroke(
     shade: int,
     width: int,
 ) -> None:
+    """Draw a line of this length from `start`."""
     end = start + length * np.array([np.cos(angle), np.sin(angle)])
     pen.line((start[0], start[1], end[0], end[1]), fill=shade, width=width)
 
 
 def _standard(field: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The field shifted and scaled to mean 0 and standard deviation 1."""
     return np.asarray((field - field.mean()) / field.std())

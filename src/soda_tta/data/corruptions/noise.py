@@ -1,4 +1,4 @@
-"""Noise: what a sensor adds when light is short or a line is bad."""
+"""Noise: added by a sensor in low light or by a bad connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def speckle_noise(planes: Planes, constant: Constant, generators: Generators) ->
 
 
 def shot_noise(planes: Planes, constant: Constant, generators: Generators) -> Planes:
-    """Counts photons: Poisson with the pixel as its mean, a white pixel being `photons` of them."""
+    """Counts photons: Poisson noise, where a white pixel has a mean of `photons`."""
     (photons,) = constant
     expected = planes.astype(np.float64) * photons
     counts = np.empty_like(planes)
@@ -36,12 +36,13 @@ def impulse_noise(planes: Planes, constant: Constant, generators: Generators) ->
     fate = np.empty_like(planes)
     for index, generator in enumerate(generators):
         generator.random(dtype=np.float32, out=fate[index])
-    # One draw decides both: below the share a value is lost, and the lower half of these turns white.
+    # One draw decides both: below the share a value is lost, below half of it the value is white.
     salted = np.where(fate < share / 2, np.float32(1), np.float32(0))
     return np.where(fate < share, salted, planes)
 
 
 def _normal(planes: Planes, generators: Generators) -> Planes:
+    """Standard normal values, those of each image from its own generator."""
     values = np.empty_like(planes)
     for index, generator in enumerate(generators):
         generator.standard_normal(dtype=np.float32, out=values[index])

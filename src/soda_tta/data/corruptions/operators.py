@@ -1,4 +1,4 @@
-"""Linear maps of an image that several corruptions share: smoothing, zooming, smearing along a line."""
+"""Linear maps that several corruptions share: smoothing, zooming, smearing along a line."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from scipy import sparse
 
 from soda_tta.data.corruptions.arrays import Indices, Planes
 
-_NEGLIGIBLE = 1e-6  # a tap lighter than this cannot move an 8-bit value
+_NEGLIGIBLE = 1e-6  # a smaller weight cannot change an 8-bit value
 
 
 def gaussian_smooth(
     planes: Planes, sigma: float, *, truncate: float = 4.0, border: str = "nearest"
 ) -> Planes:
-    """Smooths the last two axes by a Gaussian.
+    """Smooth the last two axes by a Gaussian.
 
-    A matrix product along each axis: at these sizes it is faster than sliding a kernel, its cost does not
-    grow with sigma, and the border rule costs nothing. In float64, because the order of summation depends on
-    how many threads the product runs on, and an 8-bit value must not.
+    It is a matrix product along each axis: at these sizes this is faster than a convolution, its
+    cost does not grow with sigma, and the border rule is free. It runs in float64, because the
+    order of summation depends on the number of threads, and an 8-bit result must not.
     """
     height, width = planes.shape[-2:]
     rows = _gaussian_matrix(height, sigma, truncate, border)
@@ -35,6 +35,7 @@ def gaussian_smooth(
 def _gaussian_matrix(
     size: int, sigma: float, truncate: float, border: str
 ) -> npt.NDArray[np.float64]:
+    """The matrix that smooths a line of `size` pixels."""
     radius = int(truncate * sigma + 0.5)
     offsets = np.arange(-radius, radius + 1)
     weights = np.exp(-0.5 * (offsets / max(sigma, 1e-9)) ** 2)
@@ -46,7 +47,7 @@ def _gaussian_matrix(
 
 
 def fold(positions: Indices, size: int, border: str) -> Indices:
-    """Brings positions outside 0 .. size-1 back inside.
+    """Bring positions outside 0 .. size-1 back inside.
 
     ``nearest`` repeats the edge (a a|a b c), ``reflect`` mirrors about the edge of the last pixel
     (b a|a b c), ``mirror`` about its centre (c b|a b c).
@@ -64,7 +65,7 @@ def fold(positions: Indices, size: int, border: str) -> Indices:
 
 @lru_cache(maxsize=256)
 def zoom_weights(size: int, zoom: float) -> sparse.csr_array:
-    """The matrix that enlarges the centre of a line of `size` pixels to the whole line, linearly."""
+    """The matrix that enlarges the centre of a line of `size` pixels to the whole line."""
     kept = int(np.ceil(size / zoom))
     enlarged = round(kept * zoom)
     first = (size - kept) // 2
@@ -82,7 +83,7 @@ def zoom_weights(size: int, zoom: float) -> sparse.csr_array:
 
 
 def line_taps(radius: float, sigma: float, angle: float) -> list[tuple[int, int, float]]:
-    """(rows, columns, weight) of a one-sided Gaussian streak that leaves a pixel at `angle` degrees."""
+    """(rows, columns, weight) of a one-sided Gaussian streak from a pixel at `angle` degrees."""
     steps = np.arange(2 * int(radius) + 1)
     weights = np.exp(-0.5 * (steps / sigma) ** 2)
     weights /= weights.sum()
@@ -98,7 +99,7 @@ def line_taps(radius: float, sigma: float, angle: float) -> list[tuple[int, int,
 
 
 def smear(planes: Planes, taps: list[tuple[int, int, float]]) -> Planes:
-    """Adds shifted copies of one image (channel, row, column); the edge is repeated outwards."""
+    """Add shifted copies of one image (channel, row, column); the edge is repeated outwards."""
     height, width = planes.shape[-2:]
     up, down = _reach([row for row, _, _ in taps], height)
     left, right = _reach([column for _, column, _ in taps], width)
@@ -114,5 +115,8 @@ def smear(planes: Planes, taps: list[tuple[int, int, float]]) -> Planes:
 
 
 def _reach(shifts: list[int], size: int) -> tuple[int, int]:
-    # A shift by more than the image shows nothing but its edge.
-    return min(max(0, -min(shifts)), size), min(max(0, max(shifts)), size)
+    """How far the shifts go backwards and forwards, at most the size of the image."""
+    # beyond the size of the image, only its edge is visible
+    backwards = min(max(0, -min(shifts)), size)
+    forwards = min(max(0, max(shifts)), size)
+    return backwards, forwards

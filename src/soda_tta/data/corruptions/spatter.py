@@ -12,18 +12,18 @@ from soda_tta.data.corruptions.operators import gaussian_smooth
 
 Levels = npt.NDArray[np.int32]  # (image, row, column), 0 .. 255
 
-_WATER: Planes = (np.array([175, 238, 238]) / 255).astype(np.float32)[
-    :, None, None
-]  # pale turquoise
-_MUD: Planes = (np.array([63, 42, 20]) / 255).astype(np.float32)[:, None, None]  # brown
+# pale turquoise and brown
+_WATER: Planes = (np.array([175, 238, 238]) / 255).astype(np.float32)[:, None, None]
+_MUD: Planes = (np.array([63, 42, 20]) / 255).astype(np.float32)[:, None, None]
 _FAR = 20  # pixels from a rim beyond which water lies flat
-_WEAK_EDGE, _STRONG_EDGE = 50, 150  # steepness that continues a rim, steepness that starts one
+_WEAK_EDGE = 50  # steepness that continues a rim
+_STRONG_EDGE = 150  # steepness that starts one
 _RELIEF = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])  # light from the upper left
-_THICK = 0.8  # cover below which mud lets everything through
+_THICK = 0.8  # cover below which mud is transparent
 
 
 def spatter(planes: Planes, constant: Constant, generators: Generators) -> Planes:
-    """Covers parts of the image with drops: pale water at low severities, brown mud at high ones."""
+    """Covers parts of the image with drops: water at low severities, mud at high ones."""
     mean, deviation, sigma, threshold, strength, mud = constant
     liquid = np.empty((len(planes), *planes.shape[-2:]), dtype=np.float32)
     for index, generator in enumerate(generators):
@@ -41,7 +41,7 @@ def spatter(planes: Planes, constant: Constant, generators: Generators) -> Plane
 
 
 def _shading(drops: Levels) -> Levels:
-    """How light plays on the water: a relief of the distance to the nearest rim of a drop."""
+    """Light on the water: a relief of the distance to the nearest rim of a drop."""
     rims = _rims(drops)
     distance = np.full(drops.shape, float(_FAR))
     for index in np.flatnonzero(rims.any(axis=(1, 2))):
@@ -53,8 +53,9 @@ def _shading(drops: Levels) -> Levels:
 
 
 def _rims(drops: Levels) -> npt.NDArray[np.bool_]:
-    """Edges after Canny: crests of the gradient, kept where a steep one continues them."""
-    smooth, slope = np.array([1, 2, 1]), np.array([-1, 0, 1])
+    """Edges after Canny: crests of the gradient that are connected to a steep one."""
+    smooth = np.array([1, 2, 1])
+    slope = np.array([-1, 0, 1])
     along_columns = _correlate(drops, np.outer(smooth, slope), border="edge")
     along_rows = _correlate(drops, np.outer(slope, smooth), border="edge")
     steepness = np.abs(along_columns) + np.abs(along_rows)
@@ -64,7 +65,7 @@ def _rims(drops: Levels) -> npt.NDArray[np.bool_]:
     def neighbour(row: int, column: int) -> Levels:
         return around[:, 1 + row : 1 + row + height, 1 + column : 1 + column + width]
 
-    # Across which of four directions must a crest be the highest? The gradient's own, to 45 degrees.
+    # A crest is the highest across the direction of its gradient, rounded to 45 degrees.
     tangent = np.tan(np.pi / 8)
     horizontal = np.abs(along_rows) < tangent * np.abs(along_columns)
     vertical = np.abs(along_columns) < tangent * np.abs(along_rows)
@@ -74,7 +75,7 @@ def _rims(drops: Levels) -> npt.NDArray[np.bool_]:
         which, [neighbour(0, -1), neighbour(-1, 0), neighbour(-1, -1)], neighbour(-1, 1)
     )
     after = np.select(which, [neighbour(0, 1), neighbour(1, 0), neighbour(1, 1)], neighbour(1, -1))
-    # On a plateau of two the first wins, else both would vanish.
+    # Of two equal neighbours the first is the crest, otherwise neither would be.
     crest = (steepness > before) & (steepness >= after) & (steepness > _WEAK_EDGE)
     within_an_image = np.zeros((3, 3, 3), dtype=bool)
     within_an_image[1] = True
@@ -86,6 +87,7 @@ def _rims(drops: Levels) -> npt.NDArray[np.bool_]:
 
 
 def _correlate(images: Levels, kernel: npt.NDArray[np.int64], border: str = "reflect") -> Levels:
+    """Correlate every image with a 3 x 3 kernel."""
     mode: dict[str, str] = {"mode": border}
     around = np.pad(images, ((0, 0), (1, 1), (1, 1)), **mode)  # type: ignore[call-overload]
     height, width = images.shape[1:]
@@ -97,7 +99,7 @@ def _correlate(images: Levels, kernel: npt.NDArray[np.int64], border: str = "ref
 
 
 def _box_mean(images: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The mean of the 3 x 3 pixels around each."""
+    """The mean of the 3 x 3 pixels around each pixel."""
     around = np.pad(images, ((0, 0), (1, 1), (1, 1)), mode="reflect")
     rows = around[:, :-2] + around[:, 1:-1] + around[:, 2:]
     return np.asarray((rows[:, :, :-2] + rows[:, :, 1:-1] + rows[:, :, 2:]) / 9)

@@ -1,4 +1,4 @@
-"""Tone: brightness, contrast and saturation. Nothing random here."""
+"""Tone: brightness, contrast and saturation. None of them is random."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def contrast(planes: Planes, constant: Constant, generators: Generators) -> Plan
 
 
 def brightness(planes: Planes, constant: Constant, generators: Generators) -> Planes:
-    """Raises the value of HSV, hue and saturation kept."""
+    """Raises the value of HSV; hue and saturation stay."""
     (shift,) = constant
     value = planes.max(axis=1, keepdims=True)
     raised = np.clip(value + np.float32(shift), 0, 1)
-    # With hue and saturation fixed, the channels are in proportion to the value: no conversion is needed.
+    # With hue and saturation fixed, channels are proportional to the value: no conversion needed.
     gain = raised / np.where(value > 0, value, 1)
     brighter: Planes = np.where(value > 0, planes * gain, raised)
     return brighter
 
 
 def saturate(planes: Planes, constant: Constant, generators: Generators) -> Planes:
-    """Scales and shifts the saturation of HSV, hue and value kept."""
+    """Scales and shifts the saturation of HSV; hue and value stay."""
     factor, shift = constant
     value = planes.max(axis=1, keepdims=True)
     spread = value - planes.min(axis=1, keepdims=True)
@@ -36,7 +36,7 @@ def saturate(planes: Planes, constant: Constant, generators: Generators) -> Plan
     wanted = np.clip(saturation * np.float32(factor) + np.float32(shift), 0, 1)
     gain = wanted / np.where(saturation > 0, saturation, 1)
     coloured = value - (value - planes) * gain
-    # Grey has no hue. By convention its hue is 0, which is red: grey turns reddish when saturation is added.
+    # Grey has no hue. By convention its hue is 0, red: grey turns reddish with more saturation.
     pale = value * (1 - wanted)
     grey = np.concatenate([value, pale, pale], axis=1)
     return np.where(saturation > 0, coloured, grey)

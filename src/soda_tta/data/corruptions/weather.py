@@ -9,14 +9,13 @@ from soda_tta.data.corruptions.arrays import Bytes, Generators, Planes
 from soda_tta.data.corruptions.constants import Constant
 from soda_tta.data.corruptions.operators import line_taps, smear, zoom_weights
 
-_LUMINANCE = np.array(
-    [0.299, 0.587, 0.114], dtype=np.float32
-)  # ITU-R BT.601, as grey is commonly made
+_LUMINANCE = np.array([0.299, 0.587, 0.114], dtype=np.float32)  # ITU-R BT.601
 
 
 def fog(planes: Planes, constant: Constant, generators: Generators) -> Planes:
-    """Adds a cloud, then dims the sum so that the brightest pixel stays as bright as it was."""
-    amount, decay = np.float32(constant[0]), constant[1]
+    """Adds a cloud, then dims the sum so that the brightest value stays the same."""
+    amount = np.float32(constant[0])
+    decay = constant[1]
     height, width = planes.shape[-2:]
     brightest = planes.max(axis=(1, 2, 3), keepdims=True)
     cloud = _clouds(max(height, width), decay, generators)[:, None, :height, :width]
@@ -25,7 +24,7 @@ def fog(planes: Planes, constant: Constant, generators: Generators) -> Planes:
 
 
 def _clouds(size: int, decay: float, generators: Generators) -> Planes:
-    """Plasma fractals in [0, 1] by the diamond-square method, on a torus whose side is a power of two.
+    """Plasma fractals in [0, 1] by the diamond-square method, on a torus of side 2^k.
 
     From one scale to the next the roughness falls by the square of `decay`.
     """
@@ -40,10 +39,12 @@ def _clouds(size: int, decay: float, generators: Generators) -> Planes:
             generator.random(dtype=np.float32, out=noise[index])
         noise = (2 * noise - 1) * np.float32(roughness)
         corners = clouds[:, ::step, ::step]
-        beside = np.roll(corners, -1, axis=2)
-        centres = (corners + beside + np.roll(corners + beside, -1, axis=1)) / 4 + noise[:, 0]
+        to_the_right = np.roll(corners, -1, axis=2)
+        centres = (
+            corners + to_the_right + np.roll(corners + to_the_right, -1, axis=1)
+        ) / 4 + noise[:, 0]
         clouds[:, half::step, half::step] = centres
-        across = corners + beside + centres + np.roll(centres, 1, axis=1)
+        across = corners + to_the_right + centres + np.roll(centres, 1, axis=1)
         clouds[:, ::step, half::step] = across / 4 + noise[:, 1]
         down = corners + np.roll(corners, -1, axis=1) + centres + np.roll(centres, 1, axis=2)
         clouds[:, half::step, ::step] = down / 4 + noise[:, 2]
@@ -54,10 +55,11 @@ def _clouds(size: int, decay: float, generators: Generators) -> Planes:
 
 
 def snow(planes: Planes, constant: Constant, generators: Generators) -> Planes:
-    """Whitens the image and lets flakes fall through it, streaked by their motion."""
+    """Whitens the image and adds flakes, streaked by their motion."""
     mean, deviation, zoom, threshold, radius, sigma, kept = constant
     height, width = planes.shape[-2:]
-    rows, columns = zoom_weights(height, zoom), zoom_weights(width, zoom)
+    rows = zoom_weights(height, zoom)
+    columns = zoom_weights(width, zoom)
     flakes = np.empty((len(planes), 1, height, width), dtype=np.float32)
     for index, generator in enumerate(generators):
         layer = mean + deviation * generator.standard_normal((height, width), dtype=np.float32)
@@ -74,9 +76,10 @@ def snow(planes: Planes, constant: Constant, generators: Generators) -> Planes:
 def frost(planes: Planes, constant: Constant, generators: Generators, panes: list[Bytes]) -> Planes:
     """Lays a random piece of a frosted pane over the image.
 
-    `panes` are 8-bit pictures of frost (row, column, channel), each at least as large as the images.
+    `panes` are 8-bit pictures of frost (row, column, channel), at least as large as the images.
     """
-    image_weight, frost_weight = np.float32(constant[0]), np.float32(constant[1])
+    image_weight = np.float32(constant[0])
+    frost_weight = np.float32(constant[1])
     height, width = planes.shape[-2:]
     pieces = np.empty((len(planes), height, width, 3), dtype=np.uint8)
     for index, generator in enumerate(generators):

@@ -1,1 +1,1 @@
-"""One file per layout of data on disk."""
+"""One module per layout of data on disk."""

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as arrays, official batches (python and binary), and with corruptions (-C)."""
+"""CIFAR-10 and CIFAR-100: the official batches (python and binary), and CIFAR-10-C."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES
+from soda_tta.data.corruption_names import CORRUPTIONS, SEVERITIES
 from soda_tta.data.dataset import Dataset
+from soda_tta.data.formats.arrays import labelled, read_array
 from soda_tta.data.formats.pickles import read_batch
+from soda_tta.data.formats.trees import pick
 from soda_tta.data.images import ArrayImages
 from soda_tta.errors import ImageError
 from soda_tta.types import Array
@@ -18,13 +20,15 @@ SIDE = 32
 PIXELS = 3 * SIDE * SIDE
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FINE_LABELS = (
-    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle "
-    "caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant "
-    "flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man "
-    "maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree "
-    "plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper "
-    "snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train "
-    "trout tulip turtle wardrobe whale willow_tree wolf woman worm"
+    "apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus "
+    "butterfly camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch "
+    "crab crocodile cup dinosaur dolphin elephant flatfish forest fox girl hamster house "
+    "kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle "
+    "mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree "
+    "plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark "
+    "shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table "
+    "tank telephone television tiger tractor train trout tulip turtle wardrobe whale "
+    "willow_tree wolf woman worm"
 )
 CIFAR100 = tuple(FINE_LABELS.split())
 TRAINING = [f"data_batch_{number}" for number in range(1, 6)]
@@ -36,7 +40,7 @@ BINARY100 = {split: [f"{name}.bin" for name in names] for split, names in PYTHON
 
 
 def classes_by_name(name: str) -> tuple[str, ...] | None:
-    """The classes, where a file or folder is called after CIFAR."""
+    """The class names, if a file or folder is named after CIFAR."""
     plain = name.lower().replace("-", "").replace("_", "")
     if "cifar100" in plain:
         return CIFAR100
@@ -44,17 +48,19 @@ def classes_by_name(name: str) -> tuple[str, ...] | None:
 
 
 def is_python(folder: Path) -> bool:
-    return (folder / "test_batch").is_file() or (
-        (folder / "test").is_file() and (folder / "meta").is_file()
-    )
+    """Whether a folder holds the official python batches."""
+    cifar100 = (folder / "test").is_file() and (folder / "meta").is_file()
+    return cifar100 or (folder / "test_batch").is_file()
 
 
 def is_binary(folder: Path) -> bool:
+    """Whether a folder holds the official binary batches."""
     return (folder / "test_batch.bin").is_file() or (folder / "test.bin").is_file()
 
 
 def is_cifar_c(folder: Path) -> bool:
-    return any(file.stem in CORRUPTIONS for file in folder.glob("*.npy"))
+    """Whether a folder holds a file named after a corruption."""
+    return bool(corruption_files(folder))
 
 
 def is_corruption_file(file: Path) -> bool:
@@ -66,78 +72,70 @@ def is_corruption_file(file: Path) -> bool:
     )
 
 
-def arrays_of_npz(
-    file: Path, classes: Sequence[str] | None = None, title: str | None = None
-) -> Dataset:
-    """The arrays `images` and, if there, `labels` of an .npz file."""
-    try:
-        with np.load(file, allow_pickle=False) as arrays:
-            if "images" not in arrays:
-                raise ImageError(f"{file} holds no array 'images' (it has {', '.join(arrays)}).")
-            images, labels = arrays["images"], arrays.get("labels")
-    except ImageError:
-        raise
-    except Exception as error:  # a damaged archive fails in many ways
-        raise ImageError(f"{file} cannot be read as arrays: {error}") from error
-    classes = classes if classes is not None else classes_by_name(file.stem)
-    return labelled(ArrayImages(images, str(file)), labels, classes, title or file.stem, file)
-
-
 def official_python(folder: Path, split: str, title: str | None = None) -> Dataset:
-    """The folder `cifar-10-batches-py` or `cifar-100-python`; see `pickles` for how it is read safely."""
+    """The folder `cifar-10-batches-py` or `cifar-100-python`; `pickles` reads it safely."""
     ten = (folder / "test_batch").is_file()
-    files = [folder / name for name in (PYTHON10 if ten else PYTHON100)[split]]
+    names = (PYTHON10 if ten else PYTHON100)[split]
     key = "labels" if ten else "fine_labels"
-    images, labels = [], []
-    for file in files:
-        batch = read_batch(check_there(file))
-        data, numbers = batch.get("data"), batch.get(key)
-        if not isinstance(data, np.ndarray) or data.ndim != 2 or data.shape[1] != PIXELS:
-            raise ImageError(
-                f"{file} holds no rows of {PIXELS} bytes; it has {', '.join(map(str, batch))}."
-            )
-        if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
-            raise ImageError(f"{file} holds no list of {key}; it has {', '.join(map(str, batch))}.")
-        if len(numbers) != len(data):
-            raise ImageError(
-                f"{file}: {len(data)} images but {len(numbers)} labels; get the file again."
-            )
-        images.append(data)
-        labels += numbers
-    together = images[0] if len(images) == 1 else np.concatenate(images)
-    planes = ArrayImages(together.reshape(-1, 3, SIDE, SIDE), str(folder))
+    batches = [python_batch(check_exists(folder / name), key) for name in names]
+    rows = np.concatenate([rows for rows, _ in batches])
+    labels = np.concatenate([labels for _, labels in batches])
+    images = ArrayImages(rows.reshape(-1, 3, SIDE, SIDE), str(folder))
     classes = CIFAR10 if ten else CIFAR100
-    return labelled(planes, np.asarray(labels), classes, title or f"{folder.name} {split}", folder)
+    return labelled(images, labels, classes, title or f"{folder.name} {split}", folder)
+
+
+def python_batch(file: Path, key: str) -> tuple[Array, Array]:
+    """Rows of pixels and their labels, which the batch calls `key`."""
+    batch = read_batch(file)
+    rows = batch.get("data")
+    labels = batch.get(key)
+    content = ", ".join(map(str, batch))
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.shape[1] != PIXELS:
+        raise ImageError(f"{file} holds no rows of {PIXELS} bytes; it has {content}.")
+    if not isinstance(labels, list) or not all(isinstance(label, int) for label in labels):
+        raise ImageError(f"{file} holds no list of {key}; it has {content}.")
+    if len(labels) != len(rows):
+        raise ImageError(
+            f"{file}: {len(rows)} images but {len(labels)} labels; download the file again."
+        )
+    return rows, np.asarray(labels)
 
 
 def official_binary(folder: Path, split: str, title: str | None = None) -> Dataset:
-    """The folder `cifar-10-batches-bin` or `cifar-100-binary`, memory-mapped where it is one file."""
+    """The folder `cifar-10-batches-bin` or `cifar-100-binary`; a single file is memory-mapped."""
     ten = (folder / "test_batch.bin").is_file()
-    files = [folder / name for name in (BINARY10 if ten else BINARY100)[split]]
-    rows = [binary_rows(check_there(file), 1 if ten else 2) for file in files]
-    together = rows[0] if len(rows) == 1 else np.concatenate(rows)
-    images, labels = split_rows(together)
+    names = (BINARY10 if ten else BINARY100)[split]
+    batches = [binary_rows(check_exists(folder / name), 1 if ten else 2) for name in names]
+    rows = batches[0] if len(batches) == 1 else np.concatenate(batches)
+    planes, labels = split_rows(rows)
+    images = ArrayImages(planes, str(folder))
     classes = CIFAR10 if ten else CIFAR100
-    return labelled(
-        ArrayImages(images, str(folder)), labels, classes, title or f"{folder.name} {split}", folder
-    )
+    return labelled(images, labels, classes, title or f"{folder.name} {split}", folder)
 
 
 def binary_rows(file: Path, label_bytes: int) -> Array:
+    """The rows of a binary batch, each its labels and then its pixels, memory-mapped."""
     width = label_bytes + PIXELS
-    if not file.stat().st_size or file.stat().st_size % width:
+    size = file.stat().st_size
+    if not size or size % width:
         raise ImageError(
-            f"{file} has {file.stat().st_size:,} bytes, no multiple of {width} a row; get it again."
+            f"{file} has {size:,} bytes, not a multiple of {width} per row; download it again."
         )
     return np.memmap(file, np.uint8, "r").reshape(-1, width)
 
 
 def split_rows(rows: Array) -> tuple[Array, Array]:
-    """Images (n, 3, 32, 32), still a view of the rows, and labels: of coarse and fine the fine ones."""
+    """Images (n, 3, 32, 32), a view of the rows, and labels: the fine ones of CIFAR-100."""
     label_bytes = rows.shape[1] - PIXELS
-    return rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE), rows[:, label_bytes - 1].astype(
-        np.int64
-    )
+    images = rows[:, label_bytes:].reshape(-1, 3, SIDE, SIDE)
+    labels = rows[:, label_bytes - 1].astype(np.int64)
+    return images, labels
+
+
+def corruption_files(folder: Path) -> list[Path]:
+    """The files named after a corruption, sorted."""
+    return sorted(file for file in folder.glob("*.npy") if file.stem in CORRUPTIONS)
 
 
 def cifar_c(
@@ -147,28 +145,24 @@ def cifar_c(
     classes: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Dataset:
-    """`fog.npy` and its kind beside `labels.npy`, memory-mapped: one corruption at one severity.
+    """One corruption at one severity from `fog.npy` and the like next to `labels.npy`.
 
-    A file holds the images five times, severity 1 first; the published ones 5 x 10,000, ours may hold fewer.
+    A file holds the images five times, severity 1 first. The published files hold 5 x 10,000
+    images; those of `soda-tta corrupt` may hold fewer. They are memory-mapped.
     """
-    stored = sorted(file.stem for file in folder.glob("*.npy") if file.stem in CORRUPTIONS)
-    if corruption not in stored:
-        asked = (
-            "choose a corruption"
-            if corruption is None
-            else f"there is no corruption {corruption!r}"
-        )
-        raise ImageError(f"{folder}: {asked}; it has {', '.join(stored)}.")
+    files = {file.stem: file for file in corruption_files(folder)}
+    file = pick(folder, "corruption", corruption, files)
     if isinstance(severity, bool) or severity not in SEVERITIES:
         raise ImageError(
-            f"{folder}: there is no severity {severity!r}; it has {', '.join(map(str, SEVERITIES))}."
+            f"{folder}: there is no severity {severity!r}; "
+            f"it has {', '.join(map(str, SEVERITIES))}."
         )
-    file = folder / f"{corruption}.npy"
-    rows, labels = mapped(file), np.asarray(mapped(folder / "labels.npy"))
-    count, rest = divmod(len(rows), len(SEVERITIES))
-    if rest or not count:
+    rows = read_array(file)
+    labels = np.asarray(read_array(folder / "labels.npy"))
+    count, remainder = divmod(len(rows), len(SEVERITIES))
+    if remainder or not count:
         raise ImageError(
-            f"{file} has {len(rows)} rows; one part a severity needs a multiple of {len(SEVERITIES)}."
+            f"{file} has {len(rows)} rows; five severities need a multiple of {len(SEVERITIES)}."
         )
     if len(labels) not in (len(rows), count):
         raise ImageError(
@@ -176,39 +170,17 @@ def cifar_c(
             f"there must be {len(rows)}, or {count}, the same for every severity."
         )
     part = slice(count * (severity - 1), count * severity)
-    images = ArrayImages(rows[part], str(file))
-    classes = classes if classes is not None else classes_by_name(folder.name)
-    chosen = labels[part] if len(labels) == len(rows) else labels
     return labelled(
-        images,
-        chosen,
-        classes,
-        f"{title or folder.name}, {corruption} {severity}",
+        ArrayImages(rows[part], str(file)),
+        labels[part] if len(labels) == len(rows) else labels,
+        classes if classes is not None else classes_by_name(folder.name),
+        f"{title or folder.name}, {file.stem} {severity}",
         folder / "labels.npy",
     )
 
 
-def mapped(file: Path) -> Array:
-    try:
-        return np.asanyarray(np.load(file, mmap_mode="r", allow_pickle=False))
-    except Exception as error:
-        raise ImageError(f"{file} cannot be read as an array: {error}") from error
-
-
-def check_there(file: Path) -> Path:
+def check_exists(file: Path) -> Path:
+    """The file; fails when it is missing from an official folder."""
     if not file.is_file():
         raise ImageError(f"{file} does not exist; the folder is not complete.")
     return file
-
-
-def labelled(
-    images: ArrayImages,
-    labels: Array | None,
-    classes: Sequence[str] | None,
-    title: str,
-    where: Path,
-) -> Dataset:
-    """A data set whose complaints about labels name the file, and which is called by its title afterwards."""
-    dataset = Dataset(images, labels, classes, title=str(where))
-    dataset.title = title
-    return dataset

@@ -1,7 +1,7 @@
-"""The official CIFAR batches are pickles, and a pickle can run anything. This reads them without running theirs.
+"""Read the official CIFAR batches, which are pickles, without running code from them.
 
-A pickle names the functions it wants called. Four names suffice for an array of bytes; each is replaced by a
-stand-in of ours that only records what it is given. Any other name ends the reading.
+A pickle names the functions to call. Four names suffice for an array of bytes; each is replaced by
+a stand-in that only records its arguments. Any other name ends the reading with an error.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from soda_tta.types import Array
 
 
 class RecordedType:
-    """What numpy.dtype would have been: its name, for example u1."""
+    """Stands in for numpy.dtype: records its name, for example u1."""
 
     def __init__(self, name: Any = "", *_: Any) -> None:
         self.name = name.decode("latin1") if isinstance(name, bytes) else name
 
     def __setstate__(self, state: Any) -> None:
-        pass  # byte order and alignment, which a type of one byte does not have
+        pass  # byte order and alignment mean nothing for a type of one byte
 
 
 class RecordedArray:
-    """What numpy.ndarray would have been: its state, unchecked."""
+    """Stands in for numpy.ndarray: records its state, unchecked."""
 
     def __init__(self, *_: Any) -> None:
         self.state: Any = None
@@ -37,7 +37,7 @@ class RecordedArray:
         self.state = state
 
     def to_bytes_array(self) -> Array:
-        """The array, if it is one of bytes in C order, which is all a batch holds."""
+        """The array, if it holds bytes in C order; a batch holds nothing else."""
         _, shape, kind, fortran, data = self.state
         if not isinstance(kind, RecordedType) or kind.name not in ("u1", "uint8", "|u1") or fortran:
             raise ValueError("its array does not hold bytes")
@@ -45,14 +45,13 @@ class RecordedArray:
 
 
 class Encoded:
-    """How Python 3 writes bytes for Python 2: as text that _codecs.encode turns back."""
+    """Stands in for _codecs.encode, by which Python 3 writes bytes for Python 2."""
 
     def __new__(cls, text: Any, encoding: Any = "latin1") -> Any:
         return text.encode("latin1") if isinstance(text, str) else bytes(text)
 
-    def __setstate__(
-        self, state: Any
-    ) -> None:  # without it, a pickle could write attributes of this class
+    # without this, a pickle could write attributes of the class
+    def __setstate__(self, state: Any) -> None:
         raise pickle.UnpicklingError("bytes have no state")
 
 
@@ -66,9 +65,9 @@ STAND_INS: dict[tuple[str, str], Any] = {
 
 
 class CarefulUnpickler(pickle._Unpickler):
-    """Knows the stand-ins and nothing else.
+    """Finds the stand-ins and nothing else.
 
-    The reader written in Python, not the one in C: a forged index makes that one reserve gigabytes.
+    This is the unpickler written in Python: a forged index makes the one in C reserve gigabytes.
     """
 
     def find_class(self, module: str, name: str) -> Any:
@@ -77,23 +76,24 @@ class CarefulUnpickler(pickle._Unpickler):
         return STAND_INS[module, name]
 
     def persistent_load(self, identity: Any) -> Any:
-        raise pickle.UnpicklingError("it refers to something outside of itself")
+        raise pickle.UnpicklingError("it refers to something outside itself")
 
 
 def read_batch(file: Path) -> dict[str, Any]:
-    """One batch as a dictionary: `data` as a uint8 array, all keys and names as text."""
+    """One batch as a dictionary: `data` as a uint8 array, keys and names as text."""
     try:
         batch = CarefulUnpickler(io.BytesIO(file.read_bytes()), encoding="bytes").load()
         if not isinstance(batch, dict):
             raise ValueError(f"it holds a {type(batch).__name__}, not a dictionary")
         return {as_text(key): as_plain(value) for key, value in batch.items()}
-    except Exception as error:  # a damaged pickle fails in every way there is
+    except Exception as error:  # a damaged pickle fails in many ways
         raise ImageError(
             f"{file} is not a CIFAR batch that can be read safely: {error}."
         ) from error
 
 
 def as_plain(value: Any) -> Any:
+    """Stand-ins and byte strings as arrays and text."""
     if isinstance(value, RecordedArray):
         return value.to_bytes_array()
     if isinstance(value, list):
@@ -102,4 +102,5 @@ def as_plain(value: Any) -> Any:
 
 
 def as_text(value: Any) -> Any:
+    """Bytes as text; anything else as it is."""
     return value.decode("latin1") if isinstance(value, bytes) else value

@@ -1,0 +1,119 @@
+"""`open_images`: the one front door for images, used by every command that takes --images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from soda_tta.data.catalogue import find_source
+from soda_tta.data.files import find_image_files
+from soda_tta.data.formats import cifar, imagenet, tables, trees
+from soda_tta.data.formats.arrays import read_images
+from soda_tta.data.images import ArrayImages, Images
+from soda_tta.data.layouts import SPLITS, recognise, split_folder
+from soda_tta.data.lazy import FileImages, LazyImages
+from soda_tta.data.load import load_dataset
+from soda_tta.data.resizing import Resize, check_size, size_text
+from soda_tta.data.sequences import SequenceImages, spool
+from soda_tta.errors import ImageError
+
+
+def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Images:
+    """Open images, whatever they come as. Labels that lie next to them are not read.
+
+    Parameters
+    ----------
+    source : object
+        An array; a folder, with all images below it in the order of their paths; an image, .npy,
+        .npz or .csv file, or a list of image files; a data set of the catalogue by name
+        ("cifar10", "pacs/sketch"); a sequence or an iterator of images, batches or pairs with
+        labels. A set of images is returned as it is.
+    size : int or (int, int), optional
+        Resize files to this height and width in pixels, see `load_dataset`. Default: files stay
+        as they are, except WordNet folders (ImageNet), which become 224x224.
+
+    Returns
+    -------
+    Images
+        An iterator is written once to a temporary file and read from there, so it need not fit
+        in memory. Files are decoded now if they take less than 1 GiB, else each time.
+
+    Examples
+    --------
+    >>> open_images(np.zeros((5, 8, 8, 3), np.uint8))[slice(0, 2)].shape
+    (2, 3, 8, 8)
+    """
+    wanted = None if size is None else check_size(size)
+    images = _from_object(source, wanted)
+    if wanted is not None and tuple(images.size) != wanted:
+        raise ImageError(
+            f"the images are {size_text(images.size)}; size= resizes files only: "
+            "resize these yourself."
+        )
+    return images
+
+
+def _from_object(source: Any, size: tuple[int, int] | None) -> Images:
+    """Images from any Python object."""
+    if isinstance(source, Images):
+        return source
+    if isinstance(source, str | Path):
+        return _from_path(source, size)
+    if hasattr(source, "__array__") and not isinstance(source, list | tuple):
+        return ArrayImages(np.asanyarray(source))
+    if _is_list_of_files(source):
+        return _preloaded(FileImages([Path(item) for item in source], Resize(size)))
+    indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
+    if isinstance(source, Mapping) or not (indexed or isinstance(source, Iterable)):
+        raise ImageError(
+            f"{type(source).__name__} is not a set of images; "
+            "pass an array, a folder, files or a data set."
+        )
+    return SequenceImages(source) if indexed else spool(source)
+
+
+def _is_list_of_files(source: Any) -> bool:
+    """Whether this is a list of paths, not of images."""
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    return all(isinstance(item, str | Path) for item in source)
+
+
+def _from_path(source: str | Path, size: tuple[int, int] | None) -> Images:
+    """Images from a name of the catalogue, a file or a folder."""
+    found = find_source(source)
+    if found.name is not None:
+        return _preloaded(load_dataset(source, size=size).images)
+    layout = recognise(found.path)
+    if found.path.is_dir():
+        return _preloaded(_from_folder(found.path, layout, size))
+    if layout in ("npy", "npz"):
+        return ArrayImages(read_images(found.path), str(found.path))
+    if layout == "csv":
+        return _preloaded(tables.listed_files(found.path, Resize(size)))
+    return _preloaded(FileImages([found.path], Resize(size)))
+
+
+def _from_folder(folder: Path, layout: str, size: tuple[int, int] | None) -> Images:
+    """All images below a folder, or below its test split; official batches are unpacked."""
+    if layout in ("cifar-python", "cifar-binary"):
+        return load_dataset(folder).images
+    if layout == "cifar-c" and not trees.holds_images(folder):
+        example = cifar.corruption_files(folder)[0]
+        raise ImageError(f"{folder} holds a file per corruption; give one of them, as {example}.")
+    if layout == "splits" and any((folder / name).is_dir() for name in SPLITS["test"]):
+        folder = split_folder(folder, "test")
+    resize = Resize(size)
+    if layout in ("splits", "classes"):
+        resize = imagenet.folder_resize(folder, size)
+    return FileImages(find_image_files(folder), resize, root=folder)
+
+
+def _preloaded(images: Images) -> Images:
+    """Decode small sets now, so that a broken file is found before the first query."""
+    if isinstance(images, LazyImages):
+        images.preload()
+    return images
