@@ -450,7 +450,7 @@ def test_soda_e_stopped_between_rounds_goes_on_without_asking_again(model, tmp_p
                 budget=30,
                 out=tmp_path / "run",
                 resume=rounds > 1,
-                stop=lambda: next(steps) == rounds,  method=# noqa: B023 - called before the loop goes on
+                stop=lambda: next(steps) == rounds,  # noqa: B023 - called before the loop goes on
             )
     resumed = adapt(images, model, method="soda-e", budget=30, out=tmp_path / "run", resume=True)
     assert model.asked == paid and resumed.ledger.lost == 0

@@ -19,8 +19,8 @@ from soda_tta.engine.events import Epoch, Event, Step
 from soda_tta.engine.run import Run
 from soda_tta.errors import MethodError, RunError, StorageError
 from soda_tta.methods import code_of
-from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.atomic import write_text
+from soda_tta.storage.run_folder import RunFolder
 from soda_tta.types import Array
 
 MEASURED_TOGETHER = 512  # images in memory at once while a curve is measured

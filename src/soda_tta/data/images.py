@@ -74,10 +74,6 @@ class Images(ABC):
         """How many images to read at a time in a pass over the whole set."""
         return max(1, min(512, AT_ONCE_FLOATS // (3 * self.size[0] * self.size[1])))
 
-    def card(self) -> dict[str, Any]:
-        """What identifies these images on a protocol card."""
-        return {"count": len(self), "size": list(self.size), "fingerprint": self.fingerprint()}
-
     def fingerprint(self) -> str:
         """A SHA-256 hash of every pixel, in order."""
         digest = hashlib.sha256(repr((len(self), self.size)).encode())
