@@ -100,7 +100,7 @@ def unpaired_margin(first: list[Entry], second: list[Entry]) -> float:
 
 
 def compare_images(first: list[Entry], second: list[Entry]) -> tuple[float, float] | None:
-    """The difference and two standard errors of it, image by image; None if predictions are missing.
+    """The difference and two standard errors, image by image; None if predictions are missing.
 
     An image counts once, however many corruptions and seeds show it: its differences are averaged.
     Two additional images, one gained and one lost, prevent certainty from a handful of differences.
@@ -143,7 +143,7 @@ def input_of(cell: Cell) -> RunInput:
 
 
 def correct_by_input(entries: list[Entry]) -> dict[RunInput, Any] | None:
-    """For each input and image the share of correct predictions; None if a cell has not kept them."""
+    """By input: the share of correct predictions of each image; None if a cell lacks them."""
     correct: dict[RunInput, list[Array]] = {}
     for cell, result in entries:
         flags = correct_images(cell, result)

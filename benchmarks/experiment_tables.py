@@ -152,7 +152,7 @@ def table_rows(measured: Measured) -> list[list[str]]:
 
 
 def unadapted_rows(measured: Measured, with_mean: bool) -> list[list[str]]:
-    """Accuracy without adaptation, one line per number of images; none if a row shows it already."""
+    """Accuracy without adaptation, one line per number of images; none if a row shows it."""
     shows_deployed = any(name.split(",")[0] == "deployed" for name in measured.rows)
     one_model = len({cell.model for cell, _ in measured.entries}) == 1
     if shows_deployed or measured.experiment.gain or not one_model or not measured.columns:

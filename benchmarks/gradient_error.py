@@ -1,4 +1,4 @@
-"""How far is the estimated gradient from the true one, and does the reliable split reduce the error?
+"""How far is the estimated gradient from the true one, and does the reliable split help?
 
     python benchmarks/gradient_error.py [--out results/gradient_error.json]
 

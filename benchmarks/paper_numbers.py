@@ -1,4 +1,4 @@
-"""All experiments of docs/research/reproduction.md: those of the paper, then the additional ones."""
+"""All experiments of docs/research/reproduction.md: the paper's, then the additional ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How often the verdict adopts a change that helps, and one that harms.
 
-    python benchmarks/verdicts.py --answers DIR
+    python benchmarks/verdicts.py --responses DIR
 
 A case is a random change of the unadapted images, or the way back from it, that raises or lowers
 the true accuracy by more than one point. The verdict, at level 0.01, sees only the model's
@@ -186,8 +186,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--answers", type=Path, required=True, help="folder for the responses")
-    folder = parser.parse_args().answers
+    parser.add_argument("--responses", type=Path, required=True, help="folder for the responses")
+    folder = parser.parse_args().responses
     results = {}
     for image_set in (*CHOSEN_ON, *OTHERS):
         results[str(image_set)] = study(image_set, folder)
