@@ -191,10 +191,8 @@ def measure() -> dict:
         overhead.append(row)
     growth = measure_growth(images)
     for name, fit in growth.items():
-        print(
-            f"growth {name.replace('_', ' ')}: {fit['x']} -> {fit['seconds']} s, R^2 = {fit['r2']:.4f}",
-            flush=True,
-        )
+        title = f"growth {name.replace('_', ' ')}"
+        print(f"{title}: {fit['x']} -> {fit['seconds']} s, R^2 = {fit['r2']:.4f}", flush=True)
     memory = measure_memory()
     print(
         f"memory: {memory['images']:,} images, peak {memory['peak_mb']:.0f} MB "
