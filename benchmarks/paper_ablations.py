@@ -174,7 +174,9 @@ ABLATIONS = (
         ),
         (
             Claim("the norm makes SODA worse", "soda, beta 0.0", "soda, beta 0.005"),
-            Claim("it makes SODA-R a little better", "soda-r, beta 0.005", "soda-r, beta 0.0"),
+            Claim(
+                "the norm makes SODA-R a little better", "soda-r, beta 0.005", "soda-r, beta 0.0"
+            ),
         ),
     ),
     Experiment(
@@ -198,7 +200,9 @@ ABLATIONS = (
         ),
         (
             Claim("dropout makes SODA worse", "soda, dropout 0.0", "soda, dropout 0.5"),
-            Claim("it makes SODA-R a little better", "soda-r, dropout 0.5", "soda-r, dropout 0.0"),
+            Claim(
+                "dropout makes SODA-R a little better", "soda-r, dropout 0.5", "soda-r, dropout 0.0"
+            ),
         ),
     ),
 )

@@ -112,7 +112,11 @@ MAIN_EXPERIMENTS = (
         (
             Claim("SODA improves the deployed model", "soda, Lite0", "deployed, Lite0"),
             Claim("SODA-R is better than SODA on these two", "soda-r, Lite0", "soda, Lite0"),
-            Claim("adapting the model improves it on these two", "ma-so, Lite0", "deployed, Lite0"),
+            Claim(
+                "adapting the model improves accuracy on these two",
+                "ma-so, Lite0",
+                "deployed, Lite0",
+            ),
             Claim(
                 "the identity start improves SODA-R",
                 f"{IDENTITY_START}, Lite0",
@@ -163,7 +167,9 @@ MAIN_EXPERIMENTS = (
         ),
         (
             Claim("SODA improves accuracy a little", "soda-office-home", "deployed"),
-            Claim("SODA-R improves it more", "soda-r-office-home", "soda-office-home"),
+            Claim(
+                "SODA-R improves accuracy more than SODA", "soda-r-office-home", "soda-office-home"
+            ),
         ),
         paper="Office-Home, art to clipart",
     ),

@@ -114,7 +114,7 @@ def test_the_summary_counts_the_claims_of_the_paper_and_lists_those_that_do_not_
         "| [Number of directions](#number-of-directions) "
         "| two directions are nearly as good as five | a 3.0, b 2.0 | no |",
         "| [Norm of the perturbation](#norm-of-the-perturbation) "
-        "| it makes SODA-R a little better | a 3.0, b 2.0 | undecided |",
+        "| the norm makes SODA-R a little better | a 3.0, b 2.0 | undecided |",
     ]
 
 
