@@ -49,7 +49,7 @@ def advice_on(
     pixels = source[slice(None)]
     examination = examine(pixels, box)
     informed = examine(pixels, box, clean=reference)
-    restoration = examination["trial"].settings["best"]
+    restoration = examination["trial"].measurements["best"]
     restored = np.clip(RESTORATIONS[restoration](pixels), 0, 1).astype(np.float32)
     accuracy = accuracy_of(box(pixels), images.labels)
     return {
@@ -57,7 +57,7 @@ def advice_on(
         "severity": severity,
         "advice": examination.advice,
         "advice with clean": informed.advice,
-        "p value": informed["shift"].settings["p_value"] if "shift" in informed else None,
+        "p value": informed["shift"].measurements["p_value"] if "shift" in informed else None,
         "accuracy": accuracy,
         "estimate": examination.estimate.accuracy if examination.estimate else None,
         "restoration": restoration,

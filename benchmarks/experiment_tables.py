@@ -186,7 +186,8 @@ def describe_protocol(rows: dict[str, list[Entry]]) -> str:
             for fact in protocol_of(entry, named_elsewhere)
             if fact not in name
         ]
-        facts[name] = list(dict.fromkeys(own))
+        quoted = f'"{name}"' if "," in name else name  # the names are joined by commas
+        facts[quoted] = list(dict.fromkeys(own))
     seeds = len({cell.seed for cell in cells})
     return f"{plural(len(cells), 'cell')}, {plural(seeds, 'seed')}. {in_common(facts)}."
 
