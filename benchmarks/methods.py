@@ -1,10 +1,11 @@
-"""What each method costs on the same box: seconds a step against plain queries, and peak memory.
+"""What each method costs on the same box: seconds per step against plain queries, and peak memory.
 
     python benchmarks/methods.py [--out results/methods.json] [--only soda,soda-fo]
 
-Every method runs in a process of its own, on one thread, on the same images and the same ResNet-20 as a white box.
-Plain queries are timed in that process, before and after, so that every ratio is of one machine at one time. Needs the
-real CIFAR-10 images and ResNet-20 (SODA_TTA_DATA).
+Every method runs in its own process, on one thread, on the same images and the same ResNet-20 as a
+white box. Plain queries are timed in that process, before and after, so that every ratio belongs to
+one machine at one time. Needs the real CIFAR-10 images and ResNet-20 (SODA_TTA_DATA). The table is
+in docs/research/performance.md.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import warnings
 from itertools import pairwise
 from pathlib import Path
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before anything that counts cores is loaded
+os.environ["OMP_NUM_THREADS"] = "1"  # before any library that counts cores is loaded
 
 import numpy as np
 import torch
@@ -30,64 +31,107 @@ from soda_tta.engine.events import Step
 from soda_tta.engine.plan import plan_run
 
 MODEL = "cifar10_resnet20"
-IMAGES, BATCH = 512, 256  # two full batches an epoch
-EPOCHS = 4  # so that a median step is not the first, which warms up
-SHORT = {"epochs": EPOCHS, "batch": BATCH, "arrival": BATCH, "finetune_epochs": 1, "warmup": 2}
+IMAGES = 512  # two full batches per epoch
+BATCH = 256  # the paper's
+WARM_UP = 64  # images
+SHORT = {  # settings of a short run, for methods that have them
+    "epochs": 4,  # so that the median step is not the first one, which warms up
+    "batch": BATCH,
+    "arrival": BATCH,
+    "finetune_epochs": 1,
+    "warmup": 2,
+}
 
 
 def shortened(name: str):
-    """The method with its own settings, but few epochs; those of one epoch keep it."""
-    known = all_methods()[name].settings
-    if known.get("epochs", 1) <= 1:
-        return all_methods()[name]
-    return all_methods()[name].but(**{key: value for key, value in SHORT.items() if key in known})
+    """The method with its own settings except for few epochs; one-epoch methods are unchanged."""
+    method = all_methods()[name]
+    settings = method.settings
+    if settings.get("epochs", 1) <= 1:
+        return method
+    return method.but(**{key: value for key, value in SHORT.items() if key in settings})
 
 
-def plain_seconds(box, images, batch: int) -> float:
+def plain_seconds(box, images) -> float:
     """Seconds of plain queries for one batch."""
-    began = time.perf_counter()
-    for start in range(0, len(images), batch):
-        box(images[start : start + batch])
-    return (time.perf_counter() - began) * batch / len(images)
+    start = time.perf_counter()
+    for first in range(0, len(images), BATCH):
+        box(images[first : first + BATCH])
+    return (time.perf_counter() - start) * BATCH / len(images)
 
 
-def child(name: str) -> None:
-    """Run one method and print its figures."""
+def peak_megabytes() -> float:
+    """The largest resident memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measure(name: str) -> dict:
+    """Run one method in this process."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     source = Corrupted(load_dataset("cifar10").subset(slice(0, IMAGES)), "contrast", 5)
-    images, box, method = source[slice(0, IMAGES)], zoo.deployed(MODEL, "module"), shortened(name)
-    box(images[:64])  # warm up
-    start, plain = (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        [plain_seconds(box, images, BATCH)],
-    )
+    images = source[slice(0, IMAGES)]
+    box = zoo.deployed(MODEL, "module")
+    method = shortened(name)
+    box(images[:WARM_UP])
+    before_megabytes = peak_megabytes()
+    plain = [plain_seconds(box, images)]
     events: list[tuple[float, object]] = []
-    began = time.perf_counter()
+    start = time.perf_counter()
     run = adapt(
-        images, box, method, listener=lambda event: events.append((time.perf_counter(), event))
+        images,
+        box,
+        method=method,
+        listener=lambda event: events.append((time.perf_counter(), event)),
     )
-    whole = time.perf_counter() - began
-    plain.append(plain_seconds(box, images, BATCH))
+    whole = time.perf_counter() - start
+    plain.append(plain_seconds(box, images))
     batch = float(np.mean(plain))
-    steps = [(later - earlier, event) for (earlier, _), (later, event) in pairwise(events)]
-    steps = [(seconds, event) for seconds, event in steps if isinstance(event, Step)][1:]
-    median = float(np.median([seconds for seconds, _ in steps])) if steps else None
-    asked = float(np.median([event.queries for _, event in steps])) if steps else 0.0
-    figures = {
+    steps = [
+        (later - earlier, event)
+        for (earlier, _), (later, event) in pairwise(events)
+        if isinstance(event, Step)
+    ][1:]  # the first step warms up
+    facts = {
         "method": name,
         "needs": method.needs,
-        "steps": len(steps) + 1 if steps else 0,
-        "queries_a_step": asked,
-        "step_in_batches": median and median / batch,  # plain queries for one batch of images
-        "step_in_its_queries": median / (batch * asked / BATCH) if median and asked else None,
+        "steps": 0,
+        "queries_per_step": 0.0,
+        "step_in_batches": None,  # in units of plain queries for one batch of images
+        "step_in_its_queries": None,  # in units of plain queries for as many images
         "run_in_batches": whole / batch,
         "queries_per_image": run.queries_per_image,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "before_mb": start / 1024,
+        "peak_mb": peak_megabytes(),
+        "before_mb": before_megabytes,
         "card": protocol_card(method, plan_run(method, IMAGES), source, box, None, 0),
     }
-    print(json.dumps(figures))
+    if steps:
+        seconds = float(np.median([seconds for seconds, _ in steps]))
+        queries = float(np.median([event.queries for _, event in steps]))
+        facts["steps"] = len(steps) + 1
+        facts["queries_per_step"] = queries
+        facts["step_in_batches"] = seconds / batch
+        if queries:
+            facts["step_in_its_queries"] = seconds / (batch * queries / BATCH)
+    return facts
+
+
+def measure_in_own_process(name: str) -> dict:
+    """Run one method in a process of its own, so that its peak memory is its own."""
+    command = [sys.executable, __file__, "--child", name]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{name} failed:\n{process.stderr}")
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def print_row(row: dict) -> None:
+    """One line of the Markdown table."""
+    queries = f"{row['queries_per_step']:,.0f}" if row["steps"] else "-"
+    ratios = [row["step_in_batches"], row["step_in_its_queries"]]
+    shown = [f"{ratio:.2f}" if ratio else "-" for ratio in ratios]
+    cells = [row["method"], row["needs"], queries, *shown, f"{row['peak_mb']:.0f} MB"]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -99,34 +143,19 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(options.child)
+        print(json.dumps(measure(options.child)))
         return
     names = options.only.split(",") if options.only else list(all_methods())
-    print(
-        "| method | needs | queries a step | step / a plain batch | step / its own queries | peak memory |"
-    )
+    header = ["method", "needs", "queries per step", "step / a plain batch"]
+    print(f"| {' | '.join([*header, 'step / its own queries', 'peak memory'])} |")
     print("|---|---|---|---|---|---|")
     rows = []
     for name in names:
-        command = [sys.executable, __file__, "--child", name]
-        finished = subprocess.run(command, capture_output=True, text=True, check=False)
-        if finished.returncode:
-            raise SystemExit(f"{name} failed:\n{finished.stderr}")
-        row = json.loads(finished.stdout.splitlines()[-1])
-        rows.append(row)
-        told = [
-            f"{row[fact]:.2f}" if row[fact] else "-"
-            for fact in ("step_in_batches", "step_in_its_queries")
-        ]
-        asked = f"{row['queries_a_step']:,.0f}" if row["steps"] else "-"
-        print(
-            f"| {name} | {row['needs']} | {asked} | {' | '.join(told)} | {row['peak_mb']:.0f} MB |",
-            flush=True,
-        )
+        rows.append(measure_in_own_process(name))
+        print_row(rows[-1])
+    results = {"images": IMAGES, "batch": BATCH, "rows": rows}
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(
-        json.dumps({"images": IMAGES, "batch": BATCH, "rows": rows}, indent=1) + "\n"
-    )
+    options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Which label-free objective tracks accuracy? Rank correlation over candidate changes of the images.
+"""Which label-free objective follows accuracy? Rank correlation over candidate changes of images.
 
-    python benchmarks/objectives.py run            # about 10 minutes on one core; results/objectives.json
+    python benchmarks/objectives.py run            # about 10 minutes on one core
     python benchmarks/objectives.py table
 
-Candidates are the moves of the restoration bank and sums of up to three of them. The objective of soda-e was chosen on
-SIX corruptions of CIFAR-10-C; the others, CIFAR-100-C and ImageNet-C are reported as they came out.
+Candidates are the identity and random sums of one to three moves of the restoration bank. The
+objective of soda-e was chosen on six corruptions of CIFAR-10-C (CHOSEN_ON); the other corruptions,
+CIFAR-100-C and ImageNet-C were not used to choose. Writes results/objectives.json; finished
+corruptions are not run again.
 """
 
 from __future__ import annotations
@@ -28,114 +30,126 @@ from soda_tta.objectives.equations import cross_entropy, entropy, mutual_informa
 from soda_tta.objectives.reliable import Reliable
 from soda_tta.types import Array
 
-SIX = (
+OUT = Path(__file__).parents[1] / "results" / "objectives.json"
+CHOSEN_ON = (
     "shot_noise",
     "motion_blur",
     "frost",
     "contrast",
     "jpeg_compression",
     "brightness",
-)  # chosen on
-CANDIDATES, IMAGES, SEED = 24, 250, 0
-OUT = Path(__file__).parents[1] / "results" / "objectives.json"
-SETS = {  # data, model, corruptions, images
-    "cifar10": ("cifar10_resnet20", tuple(CORRUPTIONS), IMAGES),
-    "cifar100": ("cifar100_resnet20", tuple(CORRUPTIONS), IMAGES),
+)
+CANDIDATES = 24  # per corruption, with the identity
+SEED = 0
+SETS = {  # model, corruptions, images
+    "cifar10": ("cifar10_resnet20", tuple(CORRUPTIONS), 250),
+    "cifar100": ("cifar100_resnet20", tuple(CORRUPTIONS), 250),
     "imagenet-1000": ("imagenet_efficientnet_lite0", ("gaussian_noise", "contrast", "fog"), 100),
 }
 
 
-def objectives(answers: Array, second: Array, first_look: Array) -> dict[str, float]:
-    """What each objective says of one candidate; more is better."""
-    trusted = Reliable(tau=0.9, rho=0.0)(first_look)
-    labels, reliable = trusted.labels, trusted.reliable
-    prior = first_look.mean(axis=0) + 1e-3
-    average = answers.mean(axis=0)
+def objective_values(probabilities: Array, second: Array, unadapted: Array) -> dict[str, float]:
+    """Every objective for one candidate; more is better.
+
+    `second` are the responses to the moved images, `unadapted` those to the unadapted images.
+    """
+    selection = Reliable(tau=0.9, rho=0.0)(unadapted)
+    reliable = selection.reliable
+    information = mutual_information(probabilities)
+    mean_entropy = float(entropy(probabilities).mean())
+    labels_loss = cross_entropy(probabilities[reliable], selection.labels[reliable])
+    # the mean prediction may be as unbalanced as it was for the unadapted images, but not more
+    prior = unadapted.mean(axis=0) + 1e-3
+    average = probabilities.mean(axis=0)
+    relative = -(average * np.log(average / prior * prior.sum() + 1e-5)).sum()
+    confidence = float(probabilities[reliable].max(axis=1).mean()) if reliable.any() else 0.0
+    agreement = float((probabilities.argmax(axis=1) == second.argmax(axis=1)).mean())
+    shared = float(shared_information_of_each(probabilities, second).mean())
     return {
-        "mutual information": mutual_information(answers),
-        "minus entropy": -float(entropy(answers).mean()),
-        "mutual information + reliable labels": mutual_information(answers)
-        - cross_entropy(answers[reliable], labels[reliable]),
-        # the mean answer may differ between classes, but not more than it did in the first look
-        "mutual information, own prior": float(
-            -(average * np.log(average / prior * prior.sum() + 1e-5)).sum()
-            - entropy(answers).mean()
-        ),
-        "confidence of the reliable": float(answers[reliable].max(axis=1).mean())
-        if reliable.any()
-        else 0.0,
-        "agreement of two looks": float((answers.argmax(axis=1) == second.argmax(axis=1)).mean()),
-        "shared information of two looks": float(
-            shared_information_of_each(answers, second).mean()
-        ),
+        "mutual information": information,
+        "minus entropy": -mean_entropy,
+        "mutual information + reliable labels": information - labels_loss,
+        "mutual information, first predictions as prior": float(relative - mean_entropy),
+        "confidence of reliable images": confidence,
+        "agreement of two views": agreement,
+        "shared information of two views": shared,
     }
 
 
 def candidates() -> Array:
-    """The image as it is, then random sums of one to three moves."""
-    generator, steps = np.random.default_rng(SEED), moves()
-    chosen = [
-        generator.choice(len(steps), generator.integers(1, 4), replace=False)
-        for _ in range(CANDIDATES - 1)
-    ]
-    return np.array([np.zeros(steps.shape[1]), *(steps[each].sum(axis=0) for each in chosen)])
+    """The identity, then random sums of one to three moves."""
+    generator = np.random.default_rng(SEED)
+    steps = moves()
+    changes = [np.zeros(steps.shape[1])]
+    for _ in range(CANDIDATES - 1):
+        chosen = generator.choice(len(steps), generator.integers(1, 4), replace=False)
+        changes.append(steps[chosen].sum(axis=0))
+    return np.array(changes)
 
 
-def study(data: str, model: str, corruption: str, images: int) -> dict[str, float]:
-    """The correlation of every objective with accuracy on one corruption."""
+def correlations(data: str, model: str, corruption: str, images: int) -> dict[str, float]:
+    """The rank correlation of every objective with accuracy on one corruption."""
     source = Corrupted(load_dataset(data).subset(slice(0, images)), corruption, 5, seed=0)
-    pixels, labels = source[slice(0, images)], source.labels
-    assert labels is not None
+    pixels = source[slice(0, images)]
+    assert source.labels is not None
     box = zoo.deployed(model, threads=1)
     bank = Bank.for_size(pixels.shape).build()
-    rows, accuracies = [], []
-    first_look = box(pixels)
+    unadapted = box(pixels)
+    rows = []
+    accuracies = []
     for theta in candidates():
         adapted = bank.candidates(pixels, theta[None])[0]
-        answers, second = box(adapted), box(moved(adapted))
-        rows.append(objectives(answers, second, first_look))
-        accuracies.append(float((answers.argmax(axis=1) == labels).mean()))
-    correlations = {
-        name: spearmanr([row[name] for row in rows], accuracies).statistic for name in rows[0]
-    }
-    return {name: round(float(np.nan_to_num(value)), 3) for name, value in correlations.items()}
+        probabilities = box(adapted)
+        rows.append(objective_values(probabilities, box(moved(adapted)), unadapted))
+        accuracies.append(float((probabilities.argmax(axis=1) == source.labels).mean()))
+    found = {name: spearmanr([row[name] for row in rows], accuracies).statistic for name in rows[0]}
+    return {name: round(float(np.nan_to_num(value)), 3) for name, value in found.items()}
 
 
 def run() -> None:
-    """Finished corruptions are not run again."""
-    found = json.loads(OUT.read_text()) if OUT.exists() else {}
+    """Measure every corruption that is not stored yet."""
+    results = json.loads(OUT.read_text()) if OUT.exists() else {}
     for data, (model, corruptions, images) in SETS.items():
         for corruption in corruptions:
             name = f"{data} {corruption}"
-            if name not in found:
-                found[name] = study(data, model, corruption, images)
-                OUT.write_text(json.dumps(found, indent=1) + "\n")
-                print(name, found[name], flush=True)
+            if name not in results:
+                results[name] = correlations(data, model, corruption, images)
+                OUT.write_text(json.dumps(results, indent=1) + "\n")
+                print(name, results[name], flush=True)
 
 
 def table() -> str:
-    found = json.loads(OUT.read_text())
+    """The stored correlations as a Markdown table: mean and worst of each group."""
+    results = json.loads(OUT.read_text())
+    others = [name for name in CORRUPTIONS if name not in CHOSEN_ON]
     groups = {
-        "CIFAR-10-C, the six it was chosen on": [f"cifar10 {c}" for c in SIX],
-        "CIFAR-10-C, the other thirteen": [f"cifar10 {c}" for c in CORRUPTIONS if c not in SIX],
-        "CIFAR-100-C": [name for name in found if name.startswith("cifar100 ")],
-        "ImageNet-C": [name for name in found if name.startswith("imagenet")],
+        "CIFAR-10-C, the six it was chosen on": [f"cifar10 {name}" for name in CHOSEN_ON],
+        "CIFAR-10-C, the other thirteen": [f"cifar10 {name}" for name in others],
+        "CIFAR-100-C": [name for name in results if name.startswith("cifar100 ")],
+        "ImageNet-C": [name for name in results if name.startswith("imagenet")],
     }
-    groups = {group: [name for name in names if name in found] for group, names in groups.items()}
-    groups = {group: names for group, names in groups.items() if names}
+    groups = {title: [n for n in names if n in results] for title, names in groups.items()}
+    groups = {title: names for title, names in groups.items() if names}
     lines = [["rank correlation with accuracy (mean, worst)", *groups]]
-    for objective in next(iter(found.values())):
-        cells = []
+    for objective in next(iter(results.values())):
+        line = [objective]
         for names in groups.values():
-            values = [found[name][objective] for name in names]
-            cells.append(f"{np.mean(values):.2f}, {min(values):.2f}")
-        lines.append([objective, *cells])
+            values = [results[name][objective] for name in names]
+            line.append(f"{np.mean(values):.2f}, {min(values):.2f}")
+        lines.append(line)
     return markdown(lines)
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=["run", "table"])
-    print(run() or "" if parser.parse_args().command == "run" else table())
+    if parser.parse_args().command == "run":
+        run()
+    else:
+        print(table())
+
+
+if __name__ == "__main__":
+    main()

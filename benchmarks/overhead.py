@@ -1,13 +1,15 @@
-"""What SODA costs beyond its queries: time against plain queries of the same box, memory, and growth.
+"""What SODA costs besides its queries: time against plain queries, memory, and growth.
 
     python benchmarks/overhead.py [--out results/overhead.json]
 
-Everything is measured in one run and reported as ratios, because seconds belong to a machine. Needs the real
-CIFAR-10 images and ResNet-20 (SODA_TTA_DATA).
+Everything is measured in one run and reported as ratios, because seconds depend on the machine.
+Needs the real CIFAR-10 images and ResNet-20 (SODA_TTA_DATA). The results are in
+docs/research/performance.md.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -28,35 +30,43 @@ from soda_tta.methods import find_method
 from soda_tta.search import MultiPointSearch
 
 MODEL = "cifar10_resnet20"
-IMAGES = 1024  # four full batches an epoch
-ROUNDS = 5  # plain and SODA in turn; the median ratio is reported
-BARS = {"module": 1.35, "onnx": 1.6}  # the largest ratio we accept, by kind of box
+IMAGES = 1024  # four full batches per epoch
+CANDIDATES = 6  # q + 1 queries per image and step, with the paper's q = 5
+CALL = CANDIDATES * 256  # images per call: what one step sends with the paper's batch
+ROUNDS = 5  # plain queries and SODA alternate; the median ratio is reported
+LIMITS = {"module": 1.35, "onnx": 1.6}  # the largest accepted ratio, by kind of box
+COUNTS = [512, 1024, 2048, 4096]  # images, for the growth
+DIRECTIONS = [1, 3, 5, 10, 20]  # directions, for the growth
+MEMORY_IMAGES = 50_000
+MEMORY_LIMIT = 1500  # MB
+PARTS = ("adaptor", "box", "estimator", "bookkeeping")
 
 
-class Stopwatch:
-    """Adds up the time spent inside wrapped functions."""
+class Timers:
+    """Add up the seconds spent inside wrapped functions."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def wrap(self, name, function):
         def timed(*arguments, **named):
-            began = time.perf_counter()
+            start = time.perf_counter()
             try:
                 return function(*arguments, **named)
             finally:
-                self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+                elapsed = time.perf_counter() - start
+                self.seconds[name] = self.seconds.get(name, 0.0) + elapsed
 
         return timed
 
 
-def time_of_epoch(images, box, q: int = 5) -> float:
-    """Seconds from the end of the first look to the last step of one epoch."""
+def epoch_seconds(images, box, q: int = 5) -> float:
+    """Seconds from the end of the selection pass to the last step of one epoch."""
     times = []
     adapt(
         images,
         box,
-        "soda",
+        method="soda",
         epochs=1,
         q=q,
         listener=lambda event: times.append((time.perf_counter(), event)),
@@ -65,142 +75,147 @@ def time_of_epoch(images, box, q: int = 5) -> float:
     return times[steps[-1]][0] - times[steps[0] - 1][0]
 
 
-def overhead(kind: str, images) -> dict:
+def measure_overhead(kind: str, images) -> dict:
+    """The ratio of a SODA epoch to the same number of plain queries."""
     box = zoo.deployed(MODEL, kind)
-    queries = 6 * len(images)
-    pool = np.concatenate([images] * 6)[:queries]
+    queries = CANDIDATES * len(images)
+    pool = np.concatenate([images] * CANDIDATES)
     box(pool[:512])  # warm up
-    ratios, plain_seconds, soda_seconds = [], [], []
+    plain_seconds = []
+    ratios = []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
-        for start in range(0, queries, 1536):  # the same calls a step makes: 6 x 256 images
-            box(pool[start : start + 1536])
-        plain = time.perf_counter() - began
-        soda = time_of_epoch(images, box)
-        ratios.append(soda / plain)
-        plain_seconds.append(plain)
-        soda_seconds.append(soda)
+        start = time.perf_counter()
+        for first in range(0, queries, CALL):
+            box(pool[first : first + CALL])
+        plain_seconds.append(time.perf_counter() - start)
+        ratios.append(epoch_seconds(images, box) / plain_seconds[-1])
     return {
         "box": kind,
         "ratio": float(np.median(ratios)),
-        "ratios": [round(r, 3) for r in ratios],
-        "bar": BARS[kind],
+        "ratios": [round(ratio, 3) for ratio in ratios],
+        "limit": LIMITS[kind],
         "plain_queries_per_second": queries / float(np.median(plain_seconds)),
-        "split": split(kind, images),
+        "time_shares": time_shares(kind, images),
     }
 
 
-def split(kind: str, images) -> dict:
-    """Where an epoch's time goes, as shares of it."""
-    clock, box = Stopwatch(), zoo.deployed(MODEL, kind)
-    originals = NetworkAdaptor.candidates, MultiPointSearch.ask, MultiPointSearch.tell
-    answer = box.answer
+def time_shares(kind: str, images) -> dict:
+    """Where the time of a run goes, as shares of it."""
+    timers = Timers()
+    box = zoo.deployed(MODEL, kind)
+    candidates = NetworkAdaptor.candidates
+    ask = MultiPointSearch.ask
+    tell = MultiPointSearch.tell
     try:
-        NetworkAdaptor.candidates = clock.wrap("adaptor", originals[0])
-        MultiPointSearch.ask = clock.wrap("estimator", originals[1])
-        MultiPointSearch.tell = clock.wrap("estimator", originals[2])
-        box.answer = clock.wrap("box", answer)
-        began = time.perf_counter()
-        adapt(images, box, "soda", epochs=4)
-        whole = time.perf_counter() - began
+        NetworkAdaptor.candidates = timers.wrap("adaptor", candidates)
+        MultiPointSearch.ask = timers.wrap("estimator", ask)
+        MultiPointSearch.tell = timers.wrap("estimator", tell)
+        box.answer = timers.wrap("box", box.answer)
+        start = time.perf_counter()
+        adapt(images, box, method="soda", epochs=4)
+        whole = time.perf_counter() - start
     finally:
-        NetworkAdaptor.candidates, MultiPointSearch.ask, MultiPointSearch.tell = originals
-    shares = {name: seconds / whole for name, seconds in clock.seconds.items()}
+        NetworkAdaptor.candidates = candidates
+        MultiPointSearch.ask = ask
+        MultiPointSearch.tell = tell
+    shares = {name: seconds / whole for name, seconds in timers.seconds.items()}
     return {**shares, "bookkeeping": 1 - sum(shares.values())}
 
 
-def growth(images) -> dict:
-    """Seconds of an epoch against the number of images and of directions, with the straight line's R^2."""
-    box = zoo.deployed(MODEL)
-
-    def line(x, y) -> dict:
-        slope, constant = np.polyfit(x, y, 1)
-        residual = np.square(y - (slope * np.array(x) + constant)).sum()
-        return {
-            "x": x,
-            "seconds": [round(float(s), 3) for s in y],
-            "slope": float(slope),
-            "constant": float(constant),
-            "r2": float(1 - residual / np.square(y - np.mean(y)).sum()),
-        }
-
-    counts, directions = [512, 1024, 2048, 4096], [1, 3, 5, 10, 20]
+def fit_line(x: list[int], seconds: list[float]) -> dict:
+    """A straight line through the measurements, with its R^2."""
+    y = np.array(seconds)
+    slope, constant = np.polyfit(x, y, 1)
+    residual = np.square(y - (slope * np.array(x) + constant)).sum()
     return {
-        "in_n": line(counts, np.array([time_of_epoch(images[:n], box) for n in counts])),
-        "in_candidates": line(
-            [q + 1 for q in directions],
-            np.array([time_of_epoch(images[:1024], box, q) for q in directions]),
-        ),
+        "x": x,
+        "seconds": [round(float(value), 3) for value in seconds],
+        "slope": float(slope),
+        "constant": float(constant),
+        "r2": float(1 - residual / np.square(y - np.mean(y)).sum()),
     }
 
 
-def memory(count: int = 50_000) -> dict:
-    """Peak resident memory of a process that adapts `count` memory-mapped images (one epoch, one direction)."""
+def measure_growth(images) -> dict:
+    """Seconds of an epoch against the number of images and of candidates."""
+    box = zoo.deployed(MODEL)
+    by_images = [epoch_seconds(images[:count], box) for count in COUNTS]
+    by_candidates = [epoch_seconds(images[:IMAGES], box, q) for q in DIRECTIONS]
+    return {
+        "by_images": fit_line(COUNTS, by_images),
+        "by_candidates": fit_line([q + 1 for q in DIRECTIONS], by_candidates),
+    }
+
+
+def measure_memory() -> dict:
+    """Peak memory of a process that adapts memory-mapped images (one epoch, one direction)."""
+    with np.load(data_file("cifar10-test.npz")) as arrays:
+        small = arrays["images"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "images.npy"
-        with np.load(data_file("cifar10-test.npz")) as arrays:
-            small = arrays["images"]
-        mapped = np.lib.format.open_memmap(path, "w+", np.uint8, (count, 32, 32, 3))
-        for start in range(0, count, len(small)):
-            mapped[start : start + len(small)] = small[: count - start]
+        mapped = np.lib.format.open_memmap(path, "w+", np.uint8, (MEMORY_IMAGES, 32, 32, 3))
+        for start in range(0, MEMORY_IMAGES, len(small)):
+            mapped[start : start + len(small)] = small[: MEMORY_IMAGES - start]
         mapped.flush()
         del mapped
         command = [sys.executable, __file__, "--memory-child", str(path)]
-        finished = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(finished.stdout.splitlines()[-1])
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
-def memory_child(path: str) -> None:
-    import resource
-
+def memory_child(path: str) -> dict:
+    """The measured process."""
     start = psutil.Process().memory_info().rss
-    run = adapt(path, zoo.deployed(MODEL), "soda", epochs=1, q=1, listener=lambda event: None)
+    box = zoo.deployed(MODEL)
+    run = adapt(path, box, method="soda", epochs=1, q=1, listener=lambda event: None)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "images": len(run.before),
+        "peak_mb": peak / 1e6,
+        "before_mb": start / 1e6,
+        "limit_mb": MEMORY_LIMIT,
+    }
+
+
+def measure() -> dict:
+    """Measure and print everything."""
+    with np.load(data_file("cifar10-test.npz")) as arrays:
+        images = open_images(arrays["images"])[slice(0, max(COUNTS))]
+    print(f"| box | SODA epoch / plain queries | limit | {' | '.join(PARTS)} |")
+    print("|---|---|---|---|---|---|---|")
+    overhead = []
+    for kind in LIMITS:
+        row = measure_overhead(kind, images[:IMAGES])
+        shares = " | ".join(f"{row['time_shares'].get(part, 0):.1%}" for part in PARTS)
+        print(f"| {row['box']} | {row['ratio']:.2f} | {row['limit']} | {shares} |", flush=True)
+        overhead.append(row)
+    growth = measure_growth(images)
+    for name, fit in growth.items():
+        title = f"growth {name.replace('_', ' ')}"
+        print(f"{title}: {fit['x']} -> {fit['seconds']} s, R^2 = {fit['r2']:.4f}", flush=True)
+    memory = measure_memory()
     print(
-        json.dumps(
-            {
-                "images": len(run.before),
-                "peak_mb": peak / 1e6,
-                "before_mb": start / 1e6,
-                "bar_mb": 1500,
-            }
-        )
+        f"memory: {memory['images']:,} images, peak {memory['peak_mb']:.0f} MB "
+        f"(limit {MEMORY_LIMIT:,})"
     )
+    method = find_method("soda").but(epochs=1)
+    source = open_images(images[:IMAGES])
+    plan = plan_run(method, IMAGES)
+    card = protocol_card(method, plan, source, zoo.deployed(MODEL), None, 0)
+    return {"overhead": overhead, "growth": growth, "memory": memory, "card": card}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--out", type=Path, help="write the figures as JSON too")
+    parser.add_argument("--out", type=Path, help="also write the results as JSON")
     parser.add_argument("--memory-child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory_child:
-        memory_child(options.memory_child)
+        print(json.dumps(memory_child(options.memory_child)))
         return
-    with np.load(data_file("cifar10-test.npz")) as arrays:
-        images = open_images(arrays["images"])[slice(0, 4096)]
-    results = {"overhead": [overhead(kind, images[:IMAGES]) for kind in BARS]}
-    print("| box | SODA epoch / plain queries | bar | adaptor | box | estimator | bookkeeping |")
-    print("|---|---|---|---|---|---|---|")
-    for row in results["overhead"]:
-        shares = " | ".join(
-            f"{row['split'].get(part, 0):.1%}"
-            for part in ("adaptor", "box", "estimator", "bookkeeping")
-        )
-        print(f"| {row['box']} | {row['ratio']:.2f} | {row['bar']} | {shares} |", flush=True)
-    results["growth"] = growth(images)
-    for name, fit in results["growth"].items():
-        print(f"growth {name}: {fit['x']} -> {fit['seconds']} s, R^2 = {fit['r2']:.4f}", flush=True)
-    results["memory"] = memory()
-    print(
-        f"memory: {results['memory']['images']:,} images, peak {results['memory']['peak_mb']:.0f} MB (bar 1,500)"
-    )
-    recipe = find_method("soda").but(epochs=1)
-    source = open_images(images[:IMAGES])
-    results["card"] = protocol_card(
-        recipe, plan_run(recipe, IMAGES), source, zoo.deployed(MODEL), None, 0
-    )
+    results = measure()
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(results, indent=1) + "\n")

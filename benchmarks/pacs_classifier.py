@@ -1,11 +1,12 @@
-"""Trains a small classifier on one domain of PACS, to be deployed on the others: a real domain shift.
+"""Train a small classifier on one domain of PACS and measure it on the others: a domain shift.
 
     python benchmarks/pacs_classifier.py                             # trained on photographs
     python benchmarks/pacs_classifier.py --domain cartoon --out cartoon.onnx
 
-The features are those of EfficientNet-Lite0 for ImageNet, untouched; only a linear layer is learned, on half of the
-images of each class (soda_tta.zoo.pacs). The file takes images of 227 pixels and returns 7 probabilities. Prints the
-accuracy of that file, asked as a black box, on the other half and on the three other domains.
+The features are those of EfficientNet-Lite0 for ImageNet, unchanged. Only a linear layer is
+trained, on half of the images of each class (soda_tta.zoo.pacs). The file takes images of 227
+pixels and returns 7 probabilities. The script prints the accuracy of that file, queried as a black
+box, on the other half and on the three other domains.
 """
 
 from __future__ import annotations
@@ -23,16 +24,15 @@ from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.zoo.lite import INPUT
 from soda_tta.zoo.pacs import DOMAINS, halves, pacs_classifier
 
-SIZE = 227  # of every image of PACS
-BATCH = 30
+SIZE = 227  # pixels per side of every image of PACS
+BATCH = 30  # images per query
 
 
 def accuracy(box: Box, dataset: Dataset) -> float:
+    """Percentage of correct predictions."""
     starts = range(0, len(dataset), BATCH)
-    answers = np.concatenate(
-        [box(dataset[slice(start, start + BATCH)]).argmax(axis=1) for start in starts]
-    )
-    return float(100 * (answers == dataset.labels).mean())
+    predictions = [box(dataset[slice(s, s + BATCH)]).argmax(axis=1) for s in starts]
+    return float(100 * (np.concatenate(predictions) == dataset.labels).mean())
 
 
 def main() -> None:
@@ -40,9 +40,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--domain", default="photo", choices=DOMAINS, help="where it is trained (default photo)"
+        "--domain", default="photo", choices=DOMAINS, help="the training domain (default photo)"
     )
-    parser.add_argument("--out", type=Path, help="the ONNX file (default: in the cache)")
+    parser.add_argument("--out", type=Path, help="the ONNX file (default: in the cache folder)")
     options = parser.parse_args()
     out = options.out or cache_home() / f"pacs_{options.domain}_lite0.onnx"
 
@@ -61,10 +61,12 @@ def main() -> None:
     box = load_box(str(out))
     print("| domain | images | accuracy |\n|---|---|---|")
     for domain in DOMAINS:
-        own = domain == options.domain
-        measured = halves(domain)[1] if own else load_dataset("pacs", domain=domain)
-        note = " (held out)" if own else ""
-        print(f"| {domain}{note} | {len(measured)} | {accuracy(box, measured):.1f} |", flush=True)
+        name = domain
+        images = load_dataset("pacs", domain=domain)
+        if domain == options.domain:
+            name = f"{domain} (held out)"
+            images = halves(domain)[1]
+        print(f"| {name} | {len(images)} | {accuracy(box, images):.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""How often the verdict adopts what helps, and what harms: random changes of the images, made and taken back.
+"""How often the verdict adopts a change that helps, and one that harms.
 
-    python benchmarks/verdicts.py --answers DIR      # results/verdicts.json; asks again only what DIR does not hold
+    python benchmarks/verdicts.py --responses DIR
 
-A case is a change of the images as they are, or the way back from it: the true accuracy of the judged images rises or
-falls by more than a point, and the verdict, at level 0.01, sees answers only. The measures were chosen on CHOSEN_ON.
+A case is a random change of the unadapted images, or the way back from it, that raises or lowers
+the true accuracy by more than one point. The verdict, at level 0.01, sees only the model's
+responses. Its measures were chosen on the sets of CHOSEN_ON; OTHERS were not looked at before.
+Responses are kept in DIR and only missing ones are queried. Writes results/verdicts.json.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pages import markdown
 from soda_tta import zoo
 from soda_tta.adaptors import Bank
 from soda_tta.adaptors.parts import moves
@@ -24,116 +27,158 @@ from soda_tta.objectives.agreement import matching_information_of_each, shared_i
 from soda_tta.types import Array
 
 OUT = Path(__file__).parents[1] / "results" / "verdicts.json"
-LEVEL, POINT = 0.01, 1.0
-FREQUENT = (1, 7)  # the two classes of an unbalanced set
-MODELS = {
-    "cifar10": ("cifar10_resnet20", 500, 16),  # images, changes
+LEVEL = 0.01  # the default of soda-e
+POINT = 1.0  # smaller changes of accuracy are neither help nor harm
+FREQUENT_CLASSES = (1, 7)  # nine tenths of an unbalanced set
+UNBALANCED = ", 90 % from two classes"
+RULES = ("shared", "matching", "verdict")
+MODELS = {  # model, images, random changes
+    "cifar10": ("cifar10_resnet20", 500, 16),
     "cifar100": ("cifar100_resnet20", 500, 16),
     "imagenet-1000": ("imagenet_efficientnet_lite0", 300, 8),
 }
+
+
+class ImageSet(NamedTuple):
+    """The images of some cases."""
+
+    data: str
+    corruption: str
+    unbalanced: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.data}, {self.corruption}{UNBALANCED if self.unbalanced else ''}"
+
+
 CHOSEN_ON = [
-    *(
-        ("cifar10", c, False)
-        for c in ("clean", "brightness", "shot_noise", "jpeg_compression", "frost", "motion_blur")
-    ),
-    *(("cifar10", c, True) for c in ("clean", "jpeg_compression", "shot_noise")),
-    *(("cifar100", c, False) for c in ("clean", "brightness", "shot_noise", "jpeg_compression")),
-    *(("imagenet-1000", c, False) for c in ("clean", "saturate", "shot_noise", "motion_blur")),
+    ImageSet("cifar10", "clean"),
+    ImageSet("cifar10", "brightness"),
+    ImageSet("cifar10", "shot_noise"),
+    ImageSet("cifar10", "jpeg_compression"),
+    ImageSet("cifar10", "frost"),
+    ImageSet("cifar10", "motion_blur"),
+    ImageSet("cifar10", "clean", unbalanced=True),
+    ImageSet("cifar10", "jpeg_compression", unbalanced=True),
+    ImageSet("cifar10", "shot_noise", unbalanced=True),
+    ImageSet("cifar100", "clean"),
+    ImageSet("cifar100", "brightness"),
+    ImageSet("cifar100", "shot_noise"),
+    ImageSet("cifar100", "jpeg_compression"),
+    ImageSet("imagenet-1000", "clean"),
+    ImageSet("imagenet-1000", "saturate"),
+    ImageSet("imagenet-1000", "shot_noise"),
+    ImageSet("imagenet-1000", "motion_blur"),
 ]
 OTHERS = [
-    *(("cifar10", c, False) for c in ("fog", "pixelate", "gaussian_blur")),
-    *(("cifar10", c, True) for c in ("fog", "contrast", "pixelate")),
+    ImageSet("cifar10", "fog"),
+    ImageSet("cifar10", "pixelate"),
+    ImageSet("cifar10", "gaussian_blur"),
+    ImageSet("cifar10", "fog", unbalanced=True),
+    ImageSet("cifar10", "contrast", unbalanced=True),
+    ImageSet("cifar10", "pixelate", unbalanced=True),
 ]
-Case = tuple[str, str, bool]
 
 
-def changes(count: int) -> Array:
-    """None at all, then random sums of one to three moves."""
-    generator, steps = np.random.default_rng(0), moves()
-    chosen = [
-        generator.choice(len(steps), generator.integers(1, 4), replace=False) for _ in range(count)
-    ]
-    return np.array([np.zeros(steps.shape[1]), *(steps[each].sum(axis=0) for each in chosen)])
+def random_changes(count: int) -> Array:
+    """The identity, then random sums of one to three moves of the bank."""
+    generator = np.random.default_rng(0)
+    steps = moves()
+    changes = [np.zeros(steps.shape[1])]
+    for _ in range(count):
+        chosen = generator.choice(len(steps), generator.integers(1, 4), replace=False)
+        changes.append(steps[chosen].sum(axis=0))
+    return np.array(changes)
 
 
-def indices_of(labels: Array, images: int, unbalanced: bool) -> Array:
-    """A random part, or one with 90 % of its images from two classes."""
+def image_indices(labels: Array, images: int, unbalanced: bool) -> Array:
+    """A random subset, or one with 90 % of its images from two classes."""
     if not unbalanced:
         return np.random.default_rng(3).permutation(len(labels))[:images]
-    generator, frequent = np.random.default_rng(5), np.isin(labels, FREQUENT)
+    generator = np.random.default_rng(5)
+    frequent = np.isin(labels, FREQUENT_CLASSES)
     many = int(0.9 * images)
-    parts = [(np.flatnonzero(frequent), many), (np.flatnonzero(~frequent), images - many)]
-    return np.sort(
-        np.concatenate([generator.choice(pool, count, replace=False) for pool, count in parts])
-    )
+    parts = [
+        generator.choice(np.flatnonzero(frequent), many, replace=False),
+        generator.choice(np.flatnonzero(~frequent), images - many, replace=False),
+    ]
+    return np.sort(np.concatenate(parts))
 
 
-def answers_of(case: Case, folder: Path) -> dict[str, Array]:
-    """Both looks at the images through every change, and the accuracies."""
-    data, corruption, unbalanced = case
-    path = folder / f"{data}_{corruption}{'_unb' * unbalanced}.npz"
+def responses_for(image_set: ImageSet, folder: Path) -> dict[str, Array]:
+    """Responses to both views of the images through every change (A, B), and accuracies (acc)."""
+    suffix = "_unb" if image_set.unbalanced else ""
+    path = folder / f"{image_set.data}_{image_set.corruption}{suffix}.npz"
     if not path.exists():
-        model, count, number = MODELS[data]
-        everything = load_dataset(data)
-        labels = np.asarray(everything.labels)
-        places = indices_of(labels, count, unbalanced)
-        subset = everything.subset(places)
-        images = (subset if corruption == "clean" else Corrupted(subset, corruption, 5, seed=0))[
-            slice(0, count)
-        ]
-        box, bank = zoo.deployed(model, threads=1), Bank.for_size(images.shape[1:]).build()
-        adapted = (bank.candidates(images, theta[None])[0] for theta in changes(number))
-        looks = [(box(each), box(moved(each))) for each in adapted]
-        first, second = (np.array([pair[index] for pair in looks]) for index in (0, 1))
-        accuracy = 100 * (first.argmax(axis=2) == labels[places]).mean(axis=1)
+        model, count, changes = MODELS[image_set.data]
+        data = load_dataset(image_set.data)
+        labels = np.asarray(data.labels)
+        indices = image_indices(labels, count, image_set.unbalanced)
+        source = data.subset(indices)
+        if image_set.corruption != "clean":
+            source = Corrupted(source, image_set.corruption, 5, seed=0)
+        images = source[slice(0, count)]
+        box = zoo.deployed(model, threads=1)
+        bank = Bank.for_size(images.shape[1:]).build()
+        first = []
+        second = []
+        for theta in random_changes(changes):
+            adapted = bank.candidates(images, theta[None])[0]
+            first.append(box(adapted))
+            second.append(box(moved(adapted)))
+        accuracy = 100 * (np.array(first).argmax(axis=2) == labels[indices]).mean(axis=1)
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(path, A=first, B=second, acc=accuracy)
+        np.savez(path, A=np.array(first), B=np.array(second), acc=accuracy)
     return dict(np.load(path))
 
 
-def study(case: Case, folder: Path) -> dict[str, list[int]]:
-    """By rule: adopted of those that help, and of those that harm."""
-    kept = answers_of(case, folder)
-    first, second, accuracy = kept["A"], kept["B"], kept["acc"]
-    counts = {rule: [0, 0, 0, 0] for rule in ("shared", "matching", "verdict")}
-    changed = range(1, len(first))
+def study(image_set: ImageSet, folder: Path) -> dict[str, Any]:
+    """By rule: how many helpful and harmful cases there are, and how many of them it adopts."""
+    stored = responses_for(image_set, folder)
+    views = list(zip(stored["A"], stored["B"], strict=True))
+    accuracy = stored["acc"]
+    counts = {
+        rule: {kind: {"adopted": 0, "cases": 0} for kind in ("helpful", "harmful")}
+        for rule in RULES
+    }
+    changed = range(1, len(views))
     for old, new in (*((0, each) for each in changed), *((each, 0) for each in changed)):
         change = accuracy[new] - accuracy[old]
         if abs(change) <= POINT:
             continue
-        before, after = (first[old], second[old]), (first[new], second[new])
-        equal = at_confidence_of(after, before)
+        before = views[old]
+        after = views[new]
+        tempered = at_confidence_of(after, before)
         adopted = {
-            "shared": gain(shared_information_of_each, before, after, equal)[0] <= LEVEL,
-            "matching": gain(matching_information_of_each, before, after, equal)[0] <= LEVEL,
+            "shared": gain(shared_information_of_each, before, after, tempered)[0] <= LEVEL,
+            "matching": gain(matching_information_of_each, before, after, tempered)[0] <= LEVEL,
             "verdict": judge(before, after, LEVEL).adopt,
         }
-        place = 0 if change > 0 else 2
-        for rule, yes in adopted.items():
-            counts[rule][place] += yes
-            counts[rule][place + 1] += 1
+        kind = "helpful" if change > 0 else "harmful"
+        for rule in RULES:
+            counts[rule][kind]["adopted"] += int(adopted[rule])
+            counts[rule][kind]["cases"] += 1
     return counts
 
 
-def groups(found: dict[str, Any]) -> dict[str, list[dict[str, list[int]]]]:
-    named: dict[str, list[dict[str, list[int]]]] = {}
-    for cases, told in ((CHOSEN_ON, "chosen on"), (OTHERS, "others")):
-        for data, corruption, unbalanced in cases:
-            key = f"{data} {corruption} {unbalanced}"
-            if key in found:
-                kind = f"{data}{', two classes 90 %' * unbalanced} ({told})"
-                named.setdefault(kind, []).append(found[key])
-    return named
-
-
 def table() -> str:
-    from pages import markdown
-
-    lines = [["images", "measure", "adopted of what helps", "adopted of what harms"]]
-    for kind, cases in groups(json.loads(OUT.read_text())).items():
-        for rule in ("shared", "matching", "verdict"):
-            total = np.sum([case[rule] for case in cases], axis=0)
-            lines.append([kind, rule, f"{total[0]} of {total[1]}", f"{total[2]} of {total[3]}"])
+    """The stored counts as a Markdown table, summed over the corruptions of each data set."""
+    results = json.loads(OUT.read_text())
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for image_sets, role in ((CHOSEN_ON, "chosen on"), (OTHERS, "others")):
+        for image_set in image_sets:
+            if str(image_set) in results:
+                unbalanced = UNBALANCED if image_set.unbalanced else ""
+                name = f"{image_set.data}{unbalanced} ({role})"
+                groups.setdefault(name, []).append(results[str(image_set)])
+    lines = [["images", "measure", "helpful changes adopted", "harmful changes adopted"]]
+    for name, group in groups.items():
+        for rule in RULES:
+            line = [name, rule]
+            for kind in ("helpful", "harmful"):
+                adopted = sum(counts[rule][kind]["adopted"] for counts in group)
+                cases = sum(counts[rule][kind]["cases"] for counts in group)
+                line.append(f"{adopted} of {cases}")
+            lines.append(line)
     return markdown(lines)
 
 
@@ -141,16 +186,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--answers", type=Path, required=True, help="folder in which answers are kept"
-    )
-    folder = parser.parse_args().answers
-    found = {}
-    for case in (*CHOSEN_ON, *OTHERS):
-        key = f"{case[0]} {case[1]} {case[2]}"
-        found[key] = study(case, folder)
-        print(key, found[key], flush=True)
-    OUT.write_text(json.dumps(found, indent=1) + "\n")
+    parser.add_argument("--responses", type=Path, required=True, help="folder for the responses")
+    folder = parser.parse_args().responses
+    results = {}
+    for image_set in (*CHOSEN_ON, *OTHERS):
+        results[str(image_set)] = study(image_set, folder)
+        print(image_set, results[str(image_set)], flush=True)
+    OUT.write_text(json.dumps(results, indent=1) + "\n")
     print(table())
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/economy.md are what the results give."""
+"""The tables of docs/research/soda-e.md match the stored results."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_is_what_the_results_give() -> None:
+def test_the_page_matches_the_stored_results() -> None:
     command = [sys.executable, ROOT / "benchmarks" / "economy.py", "page", "--check"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr

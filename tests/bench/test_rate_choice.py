@@ -1,4 +1,4 @@
-"""What a schedule would take, from the losses of runs at every rate."""
+"""Which learning rate a schedule chooses, from the losses of runs at every rate."""
 
 import pytest
 
@@ -15,53 +15,48 @@ def rate_choice(benchmark_script):
 
 
 def falling(slope: float, floor: float) -> list[float]:
+    """Losses of 20 epochs that fall to a floor."""
     return [max(floor, -slope * epoch) for epoch in range(1, 21)]
 
 
-def test_a_late_choice_finds_what_overtakes(rate_choice) -> None:
+def test_a_late_choice_finds_the_rate_that_overtakes(rate_choice) -> None:
     runs = {0.1: falling(0.3, -1.0), 0.03: falling(0.15, -2.0), 0.01: falling(0.05, -3.0)}
-    assert rate_choice.taken(runs, ((0.05, 2), (0.2, 1))) == 0.1
-    assert rate_choice.taken(runs, ((0.05, 3), (0.2, 2), (0.5, 1))) == 0.03
+    assert rate_choice.chosen_rate(runs, ((0.05, 2), (0.2, 1))) == 0.1
+    assert rate_choice.chosen_rate(runs, ((0.05, 3), (0.2, 2), (0.5, 1))) == 0.03
     assert rate_choice.final_loss(runs[0.03]) == -2.0
 
 
 def test_a_schedule_costs_what_the_plan_says(rate_choice) -> None:
     schedule = rate_choice.RUNGS
     plan = plan_run(all_methods()["soda-auto"].but(epochs=100), 1000)
-    once = plan_run(all_methods()["soda"].but(epochs=100), 1000).queries["probe"]
-    paid = plan.queries["tune"] + plan.queries["probe"]
-    assert rate_choice.cost(schedule, 5) == pytest.approx(paid / once) == pytest.approx(1.8)
+    one_run = plan_run(all_methods()["soda"].but(epochs=100), 1000).queries["probe"]
+    planned = (plan.queries["tune"] + plan.queries["probe"]) / one_run
+    assert rate_choice.schedule_cost(schedule, 5) == pytest.approx(planned) == pytest.approx(1.8)
     assert schedule in rate_choice.SCHEDULES.values()
 
 
-def test_the_least_loss_is_taken_for_each_corruption_whatever_its_accuracy(rate_choice) -> None:
-    def entry(lr: float, where: str, losses: list[float], **more):
-        return Cell(method="soda", corruption=where, settings={"lr": lr}), {
-            "losses": losses,
-            "after": 1.0,
-            "card": {},
-            **more,
-        }
+def test_the_lowest_loss_is_chosen_per_corruption_whatever_the_accuracy(rate_choice) -> None:
+    def entry(lr: float, corruption: str, losses: list[float], **more):
+        cell = Cell(method="soda", corruption=corruption, settings={"lr": lr})
+        return cell, {"losses": losses, "after": 1.0, "card": {}, **more}
 
-    found = [
+    entries = [
         entry(0.1, "fog", [-3.0] * 8 + [-1.0, -1.0], after=90.0),
         entry(0.01, "fog", [0.0] * 8 + [-1.0, -1.1]),
-        entry(
-            0.1, "snow", [], curve=[{"loss": -0.2}, {"loss": -0.5}]
-        ),  # of before losses were kept
+        # cells that are older than the stored losses
+        entry(0.1, "snow", [], curve=[{"loss": -0.2}, {"loss": -0.5}]),
         entry(0.01, "snow", [], curve=[{"loss": -0.6}, {"loss": -0.4}]),
     ]
-    assert [
-        (cell.corruption, cell.settings["lr"]) for cell, _ in rate_choice.least_loss(found)
-    ] == [
+    chosen = rate_choice.lowest_loss(entries)
+    assert [(cell.corruption, cell.settings["lr"]) for cell, _ in chosen] == [
         ("fog", 0.01),
         ("snow", 0.1),
     ]
 
 
-def test_the_rates_of_a_desk_are_those_that_end_with_the_least_loss(rate_choice) -> None:
-    ends = rate_choice.ends(Store(rate_choice.STORE))
-    assert set(ends) == set(RATES) - {"da-pl", "da-direct"}  # which share soda's
-    for method in ends:
-        assert set(ends[method]) == set(LEARNING_RATES)
-        assert RATES[method] == min(ends[method], key=ends[method].get)
+def test_desk_scale_uses_the_rates_with_the_lowest_final_loss(rate_choice) -> None:
+    losses = rate_choice.mean_final_losses(Store(rate_choice.STORE))
+    assert set(losses) == set(RATES) - {"da-pl", "da-direct"}  # these two share soda's rate
+    for method in losses:
+        assert set(losses[method]) == set(LEARNING_RATES)
+        assert RATES[method] == min(losses[method], key=losses[method].get)
