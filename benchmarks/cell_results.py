@@ -6,64 +6,62 @@ from collections.abc import Iterable
 from statistics import mean
 from typing import Any
 
-from soda_tta.bench import Cell, Store
+from soda_tta.bench import Cell, CellResult, Store
 from soda_tta.bench.cell import CLEAN
-from soda_tta.bench.figure_data import curve
-from soda_tta.bench.measurement import right
 from soda_tta.types import Array
 
-Result = dict[str, Any]
+Result = CellResult
 Entry = tuple[Cell, Result]  # a cell and what it measured
 
 
 def accuracy_before(result: Result) -> float:
     """Accuracy of the unadapted images, in percent."""
-    return float(result["before"])
+    return result.before
 
 
 def accuracy_after(result: Result) -> float:
     """Accuracy of the adapted images, in percent."""
-    return float(result["after"])
+    return result.after
 
 
 def accuracy_gain(result: Result) -> float:
     """Percentage points gained by adaptation."""
-    return float(result["after"] - result["before"])
+    return result.after - result.before
 
 
 def queries_per_image(result: Result) -> float:
     """Queries of all purposes, divided by the number of images."""
-    return float(result["queries_per_image"])
+    return result.queries_per_image
 
 
 def run_seconds(result: Result) -> float:
     """Wall-clock seconds of the run."""
-    return float(result["seconds"])
+    return result.seconds
 
 
 def epoch_losses(result: Result) -> list[float]:
     """Mean loss of each epoch; empty for cells that are older than this record."""
-    return list(result.get("losses") or [])
+    return result.losses
 
 
 def curve_points(result: Result) -> list[dict[str, float]]:
     """Accuracy, loss and queries measured during the run, at the learning rate that was chosen."""
-    return curve(result)
+    return result.chosen_curve()
 
 
 def adaptor_text(result: Result) -> str:
     """What the learned adaptor does to an image, in words."""
-    return str(result["does"])
+    return result.adaptor or ""
 
 
 def verdict_facts(result: Result) -> dict[str, Any] | None:
     """The verdict of soda-e; None if no move improved the objective."""
-    return result["verdict"]  # type: ignore[no-any-return]
+    return result.verdict
 
 
 def correct_images(cell: Cell, result: Result) -> Array | None:
     """Which images were classified correctly; None for cells that are older than this record."""
-    return right(result, cell.images)
+    return result.correct_images(cell.images)
 
 
 def stored_results(store: Store) -> dict[str, Result]:

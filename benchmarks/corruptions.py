@@ -3,7 +3,7 @@
     python benchmarks/corruptions.py                               # speed: 10,000 images of 32 px,
                                                                    # 1,000 of 224 px
     python benchmarks/corruptions.py --reference-python PATH       # and the public implementation's
-    python benchmarks/corruptions.py --grid docs/corruptions.jpg   # the picture of 19 x 5
+    python benchmarks/corruptions.py --grid docs/research/corruptions.jpg   # the picture of 19 x 5
     python benchmarks/corruptions.py --band                        # accuracy of ResNet-20
 
 Writes results/corruptions/speed.csv, or band.csv.

@@ -17,7 +17,7 @@ from cell_results import (
 )
 from pages import markdown
 from soda_tta.bench import Cell
-from soda_tta.bench.figures import COLOURS, MARKERS, plotting
+from soda_tta.plotting import COLOURS, MARKERS, figure_factory
 
 BUDGETS = (2, 3, 5, 10, 30, 100, 300, 900)  # queries per image, all purposes
 NEXT_STEP = 1.1  # a run may stop this factor short of its budget: its next step would exceed it
@@ -95,7 +95,7 @@ def table(by_name: Lines) -> str:
 
 def draw(by_name: Lines, out: Path) -> None:
     """The lines as an SVG figure."""
-    with plotting() as make:
+    with figure_factory() as make:
         figure = make(7.6, 3.8)
         axes = figure.add_subplot()
         for index, (name, points) in enumerate(by_name.items()):

@@ -21,8 +21,8 @@ from pages import NOT_RUN, markdown
 from paper_rows import Experiment, Row
 from rate_choice import lowest_loss
 from soda_tta.bench import Cell, Store, make_table
-from soda_tta.bench.cell import CLEAN
-from soda_tta.bench.tables import in_common, protocol_of
+from soda_tta.bench.cell import CLEAN, full_names
+from soda_tta.bench.columns import protocol_line, protocol_of
 
 SHOWN_COLUMNS = 5  # with more corruptions only their mean is shown
 
@@ -114,7 +114,7 @@ def belongs(cell: Cell, row: Row) -> bool:
     """Whether a cell is part of a row."""
     wanted = {
         name: value if isinstance(value, tuple) else (value,)
-        for name, value in row.settings.items()
+        for name, value in full_names(row.method, row.settings).items()
     }
     return (
         cell.method == row.method
@@ -189,7 +189,7 @@ def describe_protocol(rows: dict[str, list[Entry]]) -> str:
         quoted = f'"{name}"' if "," in name else name  # the names are joined by commas
         facts[quoted] = list(dict.fromkeys(own))
     seeds = len({cell.seed for cell in cells})
-    return f"{plural(len(cells), 'cell')}, {plural(seeds, 'seed')}. {in_common(facts)}."
+    return f"{plural(len(cells), 'cell')}, {plural(seeds, 'seed')}. {protocol_line(facts)}."
 
 
 def describe_unfinished(measured: Measured) -> str:

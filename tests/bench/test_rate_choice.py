@@ -2,7 +2,7 @@
 
 import pytest
 
-from soda_tta.bench import Cell, Store
+from soda_tta.bench import Cell, CellResult, Store
 from soda_tta.bench.scales import RATES
 from soda_tta.engine.plan import plan_run
 from soda_tta.methods import all_methods
@@ -38,7 +38,8 @@ def test_a_schedule_costs_what_the_plan_says(rate_choice) -> None:
 def test_the_lowest_loss_is_chosen_per_corruption_whatever_the_accuracy(rate_choice) -> None:
     def entry(lr: float, corruption: str, losses: list[float], **more):
         cell = Cell(method="soda", corruption=corruption, settings={"lr": lr})
-        return cell, {"losses": losses, "after": 1.0, "card": {}, **more}
+        facts = {"before": 0.0, "after": 1.0, "queries_per_image": 1.0, "losses": losses, **more}
+        return cell, CellResult(**facts)
 
     entries = [
         entry(0.1, "fog", [-3.0] * 8 + [-1.0, -1.0], after=90.0),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from soda_tta.bench import GRIDS, Cell, Store, find_grid
+from soda_tta.bench import GRIDS, Cell, CellResult, Store, find_grid
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +23,10 @@ def claims(benchmark_script):
     return benchmark_script("claims")
 
 
-def result(after: float) -> dict:
-    return {"before": 20.0, "after": after, "queries_per_image": 182.0, "curve": [], "card": {}}
-
-
-def correct(flags: list[bool]) -> dict:
-    """The part of a result that stores which images were classified correctly."""
-    return {"right": {"after": np.packbits(flags).tobytes().hex()}}
+def result(after: float, flags: list[bool] | None = None) -> CellResult:
+    """A result; `flags` are the images that were classified correctly."""
+    correct = None if flags is None else {"after": np.packbits(flags).tobytes().hex()}
+    return CellResult(before=20.0, after=after, queries_per_image=182.0, correct=correct)
 
 
 def experiment_of(reproduction, grid: str):
@@ -173,8 +170,8 @@ def judgement(
     """What the page says of a claim about two rows of 1,000 images."""
     rows = {}
     for place, (name, after) in enumerate({"a": first, "b": second}.items()):
-        stored = {} if flags is None else correct(flags[place])
-        rows[name] = [(Cell(method="soda", images=1000), {**result(after), **stored})]
+        own_flags = None if flags is None else flags[place]
+        rows[name] = [(Cell(method="soda", images=1000), result(after, own_flags))]
     claim = claims.Claim("a is better than b", "a", "b", equal)
     means = {"a": first, "b": second}
     return str(claims.judge_claim(claim, rows, means, ["gaussian_noise"], False))
@@ -213,7 +210,7 @@ def test_runs_on_the_same_images_are_compared_image_by_image(claims) -> None:
 def test_an_image_counts_once_however_often_it_is_shown(claims) -> None:
     def row(flags: list[bool], seeds: int) -> list:
         cells = [Cell(method="soda", images=1000, seed=seed) for seed in range(seeds)]
-        return [(cell, correct(flags)) for cell in cells]
+        return [(cell, result(0.0, flags)) for cell in cells]
 
     better = [True] * 530 + [False] * 470
     worse = [True] * 500 + [False] * 490 + [True] * 10

@@ -1,13 +1,12 @@
 """Reports in a real browser: no errors, no requests, and readable on a phone and on paper."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from soda_tta import adapt, load_box
-from soda_tta.bench import Cell, Store
+from soda_tta.bench import Cell, CellResult, Store
 from soda_tta.demo import hazy_digits, load_digits
 from soda_tta.report import write_report
 
@@ -65,20 +64,19 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     return made
 
 
-def measured(before: float, after: float) -> dict[str, Any]:
+def measured(before: float, after: float) -> CellResult:
     curve = [
         {"epoch": e, "queries": 100 * e, "loss": -e, "lr": 0.1, "accuracy": before + e}
         for e in (1, 2, 3)
     ]
-    counts = {"queries": {"select": 100}, "queries_per_image": 10.0, "seconds": 60.0}
-    return {
-        "before": before,
-        "after": after,
-        **counts,
-        "stopped": "finished",
-        "curve": curve,
-        "card": {},
-    }
+    return CellResult(
+        before=before,
+        after=after,
+        queries={"select": 100},
+        queries_per_image=10.0,
+        seconds=60.0,
+        curve=curve,
+    )
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from soda_tta import Run, adapt, all_methods, load_box
-from soda_tta.bench.measurement import losses
+from soda_tta.bench.measurement import epoch_losses
 from soda_tta.box import CallableBox, Quantised
 from soda_tta.engine.events import Answered, Epoch, Notice, Planned, Step
 from soda_tta.errors import BoxError, BudgetError, ImageError, MethodError, RunError
@@ -213,7 +213,7 @@ def test_an_epoch_is_told_with_its_mean_loss(images, box) -> None:
     for epoch in (event for event in events if isinstance(event, Epoch)):
         of = [step.loss for step in steps if step.epoch == epoch.epoch]
         assert len(of) == 3 and epoch.loss == pytest.approx(np.mean(of)) and epoch.loss != of[-1]
-    assert losses(steps) == [round(e.loss, 5) for e in events if isinstance(e, Epoch)]
+    assert epoch_losses(steps) == [round(e.loss, 5) for e in events if isinstance(e, Epoch)]
 
 
 def test_too_few_steps_for_the_papers_learning_rate_are_noticed(images, box) -> None:

@@ -417,7 +417,14 @@ def test_soda_e_resumes_bit_for_bit_and_pays_nothing_twice(
     with pytest.raises(BoxError, match="gone"):
         adapt(images, relay, method="soda-e", budget=budget, out=tmp_path / "run")
     relay.target = model
-    resumed = adapt(images, relay, method="soda-e", budget=budget, out=tmp_path / "run", resume=bool(model.asked))
+    resumed = adapt(
+        images,
+        relay,
+        method="soda-e",
+        budget=budget,
+        out=tmp_path / "run",
+        resume=bool(model.asked),
+    )
     assert model.asked <= resumed.ledger.total and resumed.verdict.adopt
     if (
         budget is not None
@@ -476,7 +483,9 @@ def test_soda_e_stopped_while_it_answers_goes_on_with_the_same_adaptor(
     with pytest.raises(KeyboardInterrupt):
         places = dict(out=tmp_path / "run", stop=lambda: len(pieces) == 6, listener=answered)
         adapt(images, model, method="soda-e", budget=budget, **places)
-    resumed = adapt(images, model, method="soda-e", budget=budget, out=tmp_path / "run", resume=True)
+    resumed = adapt(
+        images, model, method="soda-e", budget=budget, out=tmp_path / "run", resume=True
+    )
     assert model.asked == paid and resumed.ledger.lost == 0
     np.testing.assert_array_equal(resumed.adaptor.parameters, whole.adaptor.parameters)
     np.testing.assert_array_equal(resumed.probabilities, whole.probabilities)
@@ -504,10 +513,20 @@ def test_a_budget_and_a_model_that_fails_still_come_to_an_end(
     for share in shares:  # it fails, again and again, ever further on
         relay.target = DyingModel(model, max(int(share * paid), model.asked))
         with suppress(BoxError):
-            adapt(images, relay, method=method, budget=budget, out=tmp_path / "run", resume=begun, **settings)
+            adapt(
+                images,
+                relay,
+                method=method,
+                budget=budget,
+                out=tmp_path / "run",
+                resume=begun,
+                **settings,
+            )
         begun = begun or model.asked > 0
     relay.target = model
-    run = adapt(images, relay, method=method, budget=budget, out=tmp_path / "run", resume=begun, **settings)
+    run = adapt(
+        images, relay, method=method, budget=budget, out=tmp_path / "run", resume=begun, **settings
+    )
     assert (
         run.probabilities.shape == whole.probabilities.shape
         and np.isfinite(run.probabilities).all()
@@ -637,7 +656,9 @@ def test_a_stream_that_dies_halfway_pays_nothing_twice(
     with pytest.raises(BoxError, match="gone"):
         adapt(images, relay, method="soda-o", budget=budget, out=tmp_path / "run", **settings)
     relay.target = model
-    resumed = adapt(images, relay, method="soda-o", budget=budget, out=tmp_path / "run", resume=True, **settings)
+    resumed = adapt(
+        images, relay, method="soda-o", budget=budget, out=tmp_path / "run", resume=True, **settings
+    )
     if budget is None:
         np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
         assert whole.ledger.queries == resumed.ledger.queries

@@ -2,24 +2,23 @@
 
 import pytest
 
-from soda_tta.bench import Cell, Store
+from soda_tta.bench import Cell, CellResult, Store
 from soda_tta.errors import RunError
 from soda_tta.report import write_report
 
 from .conftest import check_self_contained
 
 
-def result(before: float, after: float, curve=()) -> dict:
-    return {
-        "before": before,
-        "after": after,
-        "queries": {"select": 100},
-        "queries_per_image": 10.0,
-        "stopped": "finished",
-        "seconds": 60.0,
-        "curve": list(curve),
-        "card": {"chosen_lr": 0.1},
-    }
+def result(before: float, after: float, curve=()) -> CellResult:
+    return CellResult(
+        before=before,
+        after=after,
+        queries={"select": 100},
+        queries_per_image=10.0,
+        seconds=60.0,
+        curve=list(curve),
+        card={"chosen_lr": 0.1},
+    )
 
 
 @pytest.fixture

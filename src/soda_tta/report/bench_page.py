@@ -9,9 +9,10 @@ from statistics import mean
 from typing import Any
 
 from soda_tta.bench.cell import CLEAN, Cell
-from soda_tta.bench.figure_data import curve
+from soda_tta.bench.columns import column_names, differing_facts, distinct, in_order
+from soda_tta.bench.result import CellResult, Entry
 from soda_tta.bench.store import Store
-from soda_tta.bench.tables import column_names, in_order, make_table, once, what_varies
+from soda_tta.bench.tables import make_table
 from soda_tta.report import figures
 from soda_tta.report.page import Figure, render
 
@@ -31,17 +32,17 @@ class Measurement:
     curve: list[tuple[float, float]]  # queries and accuracy while learning
 
 
-def _measurement(column: str, cell: Cell, result: dict[str, Any]) -> Measurement:
+def _measurement(column: str, cell: Cell, result: CellResult) -> Measurement:
     return Measurement(
         column=column,
         corruption=cell.corruption,
         seed=cell.seed,
-        before=result["before"],
-        after=result["after"],
-        queries=sum(result["queries"].values()),
-        queries_per_image=result["queries_per_image"],
-        seconds=result["seconds"],
-        curve=[(point["queries"], point["accuracy"]) for point in curve(result)],
+        before=result.before,
+        after=result.after,
+        queries=sum(result.queries.values()),
+        queries_per_image=result.queries_per_image,
+        seconds=result.seconds,
+        curve=[(point["queries"], point["accuracy"]) for point in result.chosen_curve()],
     )
 
 
@@ -66,8 +67,8 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
     table = make_table(in_order(store))
     rows = table.cells() if len(store) else []
     # cells that differ in more than the method do not compete with each other
-    comparable = not what_varies(store)
-    cells = _measurements(once(store))
+    comparable = not differing_facts(cell for cell, _ in store)
+    cells = _measurements(distinct(store))
     gains = _gains(cells)
     all_cells = _measurements(list(store))
     html = render(
@@ -78,7 +79,7 @@ def bench_page(folder: Path) -> tuple[str, dict[str, Any]]:
         best=[best_column(row) if comparable else None for row in rows[1:-1]],
         gains=gains,
         curves=_curves(cells),
-        protocol=table.told(),
+        protocol=table.protocol_text(),
         time=_duration(sum(cell.seconds for cell in all_cells)),
         queries=sum(cell.queries for cell in all_cells),
         unfinished=_unfinished(folder),
@@ -104,9 +105,9 @@ def best_column(row: list[str]) -> int | None:
     return max(values, key=lambda position: values[position]) if len(values) > 1 else None
 
 
-def _measurements(entries: list[tuple[Cell, dict[str, Any]]]) -> list[Measurement]:
+def _measurements(entries: list[Entry]) -> list[Measurement]:
     """Every cell with the name of its column in the table."""
-    columns = column_names(entries)
+    columns = column_names([cell for cell, _ in entries])
     return [
         _measurement(column, cell, result)
         for column, (cell, result) in zip(columns, entries, strict=True)

@@ -13,6 +13,8 @@ import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from soda_tta.plotting import STYLE
+
 # Placeholder colours. They occur nowhere else, so `embedded` can replace them in the SVG by
 # variables of the style sheet: a page is light or dark as its reader prefers, and white on paper.
 INK = "#010203"
@@ -31,26 +33,19 @@ VARIABLES = {
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
 SIZE = (4.4, 2.7)  # inches: fits a column of the page and is readable on a phone
 SETTINGS: Any = {
-    "svg.fonttype": "none",  # text stays text, in the font of the page
-    "text.parse_math": False,  # a class name may contain $
-    "font.size": 9,
+    **STYLE,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": LINE,
     "axes.facecolor": "none",
     "figure.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
     "grid.color": LINE,
     "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
     "xtick.color": LINE,
     "ytick.color": LINE,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
     "lines.linewidth": 1.8,
-    "legend.frameon": False,
     "legend.handlelength": 1.6,
 }
 
