@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-if TYPE_CHECKING:
-    from soda_tta.adaptors.network import PaperNetwork
 
 ACTIVATIONS = {"hardswish": nn.Hardswish, "relu": nn.ReLU}
 
@@ -18,10 +15,35 @@ ACTIVATIONS = {"hardswish": nn.Hardswish, "relu": nn.ReLU}
 CENTRE = 0.5
 
 
+class Structure(Protocol):
+    """The settings that the layers need; `PaperNetwork` has them."""
+
+    @property
+    def activation(self) -> str: ...
+
+    @property
+    def blocks(self) -> int: ...
+
+    @property
+    def deviation(self) -> float: ...
+
+    @property
+    def dropout(self) -> float: ...
+
+    @property
+    def pairs(self) -> int: ...
+
+    @property
+    def residual(self) -> bool: ...
+
+    @property
+    def width(self) -> int: ...
+
+
 class NetworkModule(nn.Module):
     """The whole adaptor as one module, for export."""
 
-    def __init__(self, network: nn.Module, structure: PaperNetwork) -> None:
+    def __init__(self, network: nn.Module, structure: Structure) -> None:
         super().__init__()
         self.network = network
         self.residual = structure.residual
@@ -36,7 +58,7 @@ class NetworkModule(nn.Module):
 class Perturbation(nn.Module):
     """Reflection pad, convolution, norm, activation [, ...], reflection pad, convolution, tanh."""
 
-    def __init__(self, structure: PaperNetwork) -> None:
+    def __init__(self, structure: Structure) -> None:
         super().__init__()
         width = structure.width
         activation = ACTIVATIONS[structure.activation]
@@ -73,7 +95,7 @@ class Perturbation(nn.Module):
 class ResidualBlock(nn.Module):
     """Convolution, norm, activation [, dropout], convolution, norm; the input is added."""
 
-    def __init__(self, width: int, structure: PaperNetwork) -> None:
+    def __init__(self, width: int, structure: Structure) -> None:
         super().__init__()
         layers: list[nn.Module] = [*convolution(width, width), ACTIVATIONS[structure.activation]()]
         if structure.dropout:

@@ -67,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words  # wherever it stands
     words = [word for word in words if word != "--debug"]
-    options = build_parser().parse_args(words)
+    parser = build_parser()
+    options = parser.parse_args(words)
+    options.parser = parser
     options.given = words
     warnings.showwarning = lambda message, *_, **__: complain(str(message))
     try:

@@ -36,11 +36,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     import shtab
 
-    from soda_tta.cli import build_parser
-
-    parser = build_parser()
-    complete_paths(parser)
-    print(shtab.complete(parser, options.shell))
+    complete_paths(options.parser)
+    print(shtab.complete(options.parser, options.shell))
     return 0
 
 

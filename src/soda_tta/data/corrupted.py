@@ -9,9 +9,8 @@ import numpy as np
 
 from soda_tta.data.corruptions import corrupt
 from soda_tta.data.dataset import Dataset
-from soda_tta.data.images import Images
+from soda_tta.data.images import ArrayImages, Images
 from soda_tta.data.lazy import LazyImages
-from soda_tta.data.sources import open_images
 from soda_tta.types import Array
 
 
@@ -64,8 +63,8 @@ class Corrupted(Dataset):
 
     Parameters
     ----------
-    source : object
-        A data set, or anything that `open_images` opens.
+    source : Images or array
+        A data set, what `open_images` returns, or an array of images.
     corruption : str
         One of `soda_tta.data.corruptions.CORRUPTIONS`.
     severity : int, default 5
@@ -96,7 +95,7 @@ class Corrupted(Dataset):
         constants: str | None = None,
         frost: Path | str | None = None,
     ) -> None:
-        images = open_images(source)
+        images = source if isinstance(source, Images) else ArrayImages(np.asarray(source))
         folder = None if frost is None else Path(frost)
         super().__init__(
             CorruptedImages(images, corruption, severity, seed, constants, folder),

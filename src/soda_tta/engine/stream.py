@@ -24,11 +24,9 @@ from soda_tta.errors import BudgetError, ImageError, MethodError, RunError
 from soda_tta.methods.registry import find_method
 from soda_tta.objectives import Queue, Selection
 from soda_tta.randomness import RandomStream, generator
-from soda_tta.storage.checkpoint import read_arrays, write_arrays
+from soda_tta.storage.stream_file import FORMAT, read_stream_file, write_stream_file
 from soda_tta.types import Array
 
-KEY = "soda_tta.stream"  # the metadata entry of a saved stream
-FORMAT = 3
 QUEUED = ("images", "labels", "confidences")
 
 
@@ -210,7 +208,7 @@ class Stream:
             "batches": self.batches,
             "queries": self.ledger.queries,
         }
-        write_arrays(Path(path), arrays, facts, KEY)
+        write_stream_file(Path(path), arrays, facts)
 
     @staticmethod
     def load(path: str | Path, box: Any, *, method: Any = "soda-o") -> Stream:
@@ -290,16 +288,3 @@ STREAM_METHODS = ("soda-o",)
 def size_text(images: Array) -> str:
     """Width and height of a batch, for people."""
     return f"{images.shape[3]}x{images.shape[2]}"
-
-
-def read_stream_file(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays and facts of a saved stream."""
-    if not path.is_file():
-        raise RunError(f"{path} does not exist; give a file written by Stream.save.")
-    arrays, facts = read_arrays(path, KEY, f"{path} is not a saved stream")
-    complete = isinstance(facts, dict) and {"method", "box"} <= facts.keys()
-    if not complete or facts.get("format") != FORMAT:
-        raise RunError(
-            f"{path} was written by another version of this package; read it with that version."
-        )
-    return arrays, facts

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from soda_tta.engine.work import Work
-from soda_tta.errors import MethodError
-from soda_tta.methods.distillation.distillation import (
-    Distillation,
-    beta_finetune_rate,
-    distil_rate,
-    finetune,
-    record_epoch,
-    refresh,
-    smooth,
-    tenth,
-)
+from soda_tta.methods.distillation.beta_settings import BetaSettings
 from soda_tta.methods.method import Outcome
-from soda_tta.settings import setting
 from soda_tta.types import Array
 
 if TYPE_CHECKING:
@@ -28,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beta(Distillation):
+class Beta(BetaSettings):
     """Every epoch: DINE's step, a split of the images by their loss, then MixMatch on the split.
 
     Each network makes its own split, and its peer says how far labels are trusted. `adversarial` is
@@ -38,41 +27,27 @@ class Beta(Distillation):
 
     name: str = "beta"
     summary: str = "Two local networks distilled from the answers, which teach each other (BETA)."
-    threshold: float = setting(0.8, "trust from which a label counts as easy")
-    temperature: float = setting(0.5, "of sharpening: a lower one makes labels more confident")
-    alpha: float = setting(1.0, "parameter of the beta distribution of MixMatch's shares")
-    lam_p: float = setting(1.0, "weight of the even prior over the classes")
-    lam_u: float = setting(0.0, "weight of the squared error on hard images")
-    rampup: int = setting(16, "epochs until lam_u has its full weight")
-    adversarial: float = setting(0.0, "weight of the adversarial term; 0.1 in its paper")
-    warmup: int = setting(0, "first epochs, with cross-entropy on the pseudo-labels only")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.threshold <= 1 or self.temperature <= 0 or self.alpha <= 0:
-            raise MethodError("beta needs threshold in (0, 1], and temperature and alpha above 0.")
-        if min(self.lam_p, self.lam_u, self.rampup, self.adversarial, self.warmup) < 0:
-            raise MethodError("beta needs weights and epochs that are not negative.")
 
     def learn(self, work: Work, random: np.random.Generator) -> Outcome:
         """Train and answer."""
+        from soda_tta.methods.distillation import stages
         from soda_tta.methods.distillation import student as net
         from soda_tta.methods.distillation.mutual import Pair
 
         pair = Pair(self, work, random)
-        memory = smooth(work.before, self.topk)
+        memory = stages.smooth(work.before, self.topk)
         for epoch in range(1, self.epochs + 1):
-            pair.rate = distil_rate(epoch / self.epochs)
+            pair.rate = stages.distil_rate(epoch / self.epochs)
             # never from untrained networks: the published code may refresh before the first step
-            if epoch % tenth(self.epochs) == 0 and epoch > max(1, self.warmup):
-                memory = refresh(
+            if epoch % stages.tenth(self.epochs) == 0 and epoch > max(1, self.warmup):
+                memory = stages.refresh(
                     memory, net.answers_of(net.scores_of(pair.students, work.images)), self.ema
                 )
             losses = self._epoch(pair, memory, epoch)
-            record_epoch(work, epoch, pair.rate * self.head_lr, losses)
+            stages.record_epoch(work, epoch, pair.rate * self.head_lr, losses)
         students = pair.students
         if self.finetune_epochs:
-            finetune(self, students[0], work, random, beta_finetune_rate)
+            stages.finetune(self, students[0], work, random, stages.beta_finetune_rate)
             students = students[:1]
         return Outcome(
             net.answers_of(net.scores_of(students, work.images)), notices=self._idle_passes(pair)

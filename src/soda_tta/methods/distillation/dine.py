@@ -7,16 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soda_tta.engine.work import Work
-from soda_tta.methods.distillation.distillation import (
-    Distillation,
-    dine_finetune_rate,
-    distil_rate,
-    finetune,
-    record_epoch,
-    refresh,
-    smooth,
-    tenth,
-)
+from soda_tta.methods.distillation.distillation import Distillation
 from soda_tta.methods.method import Outcome
 
 
@@ -34,27 +25,28 @@ class Dine(Distillation):
         """Train and answer."""
         import torch
 
+        from soda_tta.methods.distillation import stages
         from soda_tta.methods.distillation import student as net
 
         (student,) = net.build_students(self, work.images, work.before.shape[1], 1)
         optimiser = net.optimiser_of(self, student)
-        memory = smooth(work.before, self.topk)
+        memory = stages.smooth(work.before, self.topk)
         steps = self.epochs * net.batch_count(len(work.images), self.batch)
         step = 0
         for epoch in range(1, self.epochs + 1):
             losses = []
             for indices, images in net.weak_batches(work.images, self.batch, random):
-                if step and step % tenth(steps) == 0:
-                    memory = refresh(
+                if step and step % stages.tenth(steps) == 0:
+                    memory = stages.refresh(
                         memory, net.answers_of(net.scores_of([student], work.images)), self.ema
                     )
                 step += 1
-                net.set_rates(optimiser, distil_rate(step / steps))
+                net.set_rates(optimiser, stages.distil_rate(step / steps))
                 student.train()
                 targets = torch.from_numpy(memory[indices])
                 losses.append(net.distil_step(self, student, optimiser, images, targets, random))
-            record_epoch(work, epoch, optimiser.param_groups[1]["lr"], losses)
-        finetune(self, student, work, random, dine_finetune_rate)
+            stages.record_epoch(work, epoch, optimiser.param_groups[1]["lr"], losses)
+        stages.finetune(self, student, work, random, stages.dine_finetune_rate)
         return Outcome(net.answers_of(net.scores_of([student], work.images)))
 
 

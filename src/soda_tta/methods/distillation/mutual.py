@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,13 +11,11 @@ from torch.nn import functional
 
 from soda_tta.engine.work import Work
 from soda_tta.methods.distillation import student as net
+from soda_tta.methods.distillation.beta_settings import BetaSettings
 from soda_tta.methods.distillation.division import easy_posterior
 from soda_tta.methods.distillation.views import strong, weak
 from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
-
-if TYPE_CHECKING:
-    from soda_tta.methods.distillation.beta import Beta
 
 Line = tuple[float, float, float]  # loss, L_IM, cross-entropy
 
@@ -29,7 +27,7 @@ class Pair:
 
     Parameters
     ----------
-    how : Beta
+    how : BetaSettings
         The method's settings.
     given : Work
         Images and the box's initial probabilities.
@@ -37,7 +35,7 @@ class Pair:
         Everything random is drawn from it.
     """
 
-    def __init__(self, how: Beta, given: Work, chance: np.random.Generator) -> None:
+    def __init__(self, how: BetaSettings, given: Work, chance: np.random.Generator) -> None:
         self.how = how
         self.images = given.images
         self.chance = chance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,13 +16,11 @@ from soda_tta.box import Input
 from soda_tta.box.backends.torch_module import prepared_tensor
 from soda_tta.data import Images
 from soda_tta.errors import MethodError
+from soda_tta.methods.distillation.distillation import Distillation
 from soda_tta.methods.distillation.views import weak
 from soda_tta.types import Array
 from soda_tta.zoo import find
 from soda_tta.zoo.resnet import cifar_resnet
-
-if TYPE_CHECKING:
-    from soda_tta.methods.distillation.distillation import Distillation
 
 WIDTH = 256  # of the bottleneck
 BLOCKS = {"resnet20-random": 3, "resnet32-random": 5}

@@ -1,0 +1,31 @@
+"""A saved stream: arrays and facts in one safetensors file. Nothing in it is executed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from soda_tta.errors import RunError
+from soda_tta.storage.checkpoint import read_arrays, write_arrays
+from soda_tta.types import Array
+
+KEY = "soda_tta.stream"  # the metadata entry that holds the facts
+FORMAT = 3
+
+
+def write_stream_file(path: Path, arrays: dict[str, Array], facts: dict[str, Any]) -> None:
+    """Write a stream, atomically."""
+    write_arrays(path, arrays, facts, KEY)
+
+
+def read_stream_file(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays and facts of a saved stream."""
+    if not path.is_file():
+        raise RunError(f"{path} does not exist; give a file written by Stream.save.")
+    arrays, facts = read_arrays(path, KEY, f"{path} is not a saved stream")
+    complete = isinstance(facts, dict) and {"method", "box"} <= facts.keys()
+    if not complete or facts.get("format") != FORMAT:
+        raise RunError(
+            f"{path} was written by another version of this package; read it with that version."
+        )
+    return arrays, facts
