@@ -134,7 +134,9 @@ class Method(ABC):
         if outcome.stopped == "budget":
             return f"The budget of {work.plan.limit:,} queries was enough for {steps:,} steps."
         epochs = work.plan.epochs
-        return f"All {epochs} epochs are done." if epochs else NOTHING_LEARNED
+        if not epochs:
+            return NOTHING_LEARNED
+        return f"All {epochs} epochs are done." if epochs > 1 else "Finished."
 
     @property
     def settings(self) -> dict[str, Any]:
