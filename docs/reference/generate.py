@@ -21,9 +21,9 @@ def methods_page() -> str:
     """Every method with all its settings."""
     parts = [NOTE, "# Methods and their settings\n\n"]
     parts.append(
-        "Change a setting with `--set NAME=VALUE` on the command line, or as a keyword argument of "
-        '`adapt`. `q` is short for `directions`. A method that needs "gradients" or "weights" takes '
-        "a PyTorch module: it is a white-box yardstick, not a black-box method.\n"
+        "Change a setting with `--set NAME=VALUE` on the command line, or as a keyword argument "
+        'of `adapt`. `q` is short for `directions`. A method that needs "gradients" or "weights" '
+        "takes a PyTorch module: it is a white-box yardstick, not a black-box method.\n"
     )
     for method in all_methods().values():
         parts.append(f"\n## {method.name}\n\n{method.summary} Needs: {method.needs}.\n")
@@ -41,8 +41,8 @@ def facts_page() -> str:
     """Every fact about a model that can be specified."""
     parts = [NOTE, "# Facts about a model\n\n"]
     parts.append(
-        "What a model does not declare itself, you specify: as a keyword argument of `load_box`, or "
-        "as a flag of the commands that take `--model`.\n\n"
+        "What a model does not declare itself, you specify: as a keyword argument of `load_box`, "
+        "or as a flag of the commands that take `--model`.\n\n"
         "| fact | flag | default | meaning |\n|---|---|---|---|\n"
     )
     for name, fact in FACTS.items():

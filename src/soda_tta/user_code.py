@@ -77,8 +77,8 @@ def source_digest(reference: str) -> str:
 
     Examples
     --------
-    >>> function = load_object("soda_tta.user_code:source_digest")
-    >>> len(source_digest("soda_tta.user_code:source_digest"))
+    >>> function = load_object("json.decoder:JSONDecoder")
+    >>> len(source_digest("json.decoder:JSONDecoder"))
     12
     >>> source_digest("sys:exit")
     ''

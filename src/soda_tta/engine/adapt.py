@@ -1,4 +1,4 @@
-"""`adapt`: learn from unlabelled images how to change them so that the deployed model does better."""
+"""`adapt`: learn from unlabelled images how to change them so that the model does better."""
 
 from __future__ import annotations
 

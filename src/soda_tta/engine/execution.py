@@ -210,8 +210,8 @@ def checked(method: Method, outcome: Outcome, before: Array) -> Outcome:
         raise MethodError(f"{method.name} did not return an array of numbers: {error}") from error
     if rows.shape != before.shape:
         raise MethodError(
-            f"{method.name} returned an array of shape {rows.shape}; it must be {before.shape}: one "
-            "row of probabilities per image."
+            f"{method.name} returned an array of shape {rows.shape}; it must be {before.shape}: "
+            "one row of probabilities per image."
         )
     if not (np.isfinite(rows).all() and rows.min() >= 0):
         raise MethodError(f"{method.name} returned NaN or negative probabilities.")

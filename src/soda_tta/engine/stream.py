@@ -53,8 +53,8 @@ class Stream:
     meter : the metered model, where a run lends its own.
     settings : changes to the method's settings.
 
-    If the model fails, theta and the queue stay as they were; the queries stay billed and the images
-    count as arrived.
+    If the model fails, theta and the queue stay as they were; the queries stay billed and the
+    images count as arrived.
 
     Examples
     --------

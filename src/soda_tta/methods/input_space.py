@@ -44,9 +44,9 @@ class MovableImages(Protocol):
 class InputSpace(Method):
     """SODA's objective and settings; the directions of Eq. 1 are drawn at the adapted images.
 
-    A direction moves all images of a batch at once and one loss comes back for it. With thousands of
-    pixels and five directions, little of the gradient is seen. The paper does not say so, nor that
-    each image has its own loss. Perturbations are in normalised pixels.
+    A direction moves all images of a batch at once and one loss comes back for it. With thousands
+    of pixels and five directions, little of the gradient is seen. The paper does not say so, nor
+    that each image has its own loss. Perturbations are in normalised pixels.
     """
 
     epochs: int = setting(150, "passes over all images")

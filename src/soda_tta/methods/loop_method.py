@@ -220,8 +220,8 @@ class LoopMethod(Method):
         steps = work.plan.epochs * math.ceil(work.plan.images / self.batch)
         if self.has_papers_rate and steps < PAPER_STEPS / 2:
             texts.append(
-                f"the paper's learning rate was chosen for {PAPER_STEPS:,} steps and this run makes "
-                f'{steps:,}: the adaptor may hardly move; try lr="auto".'
+                f"the paper's learning rate was chosen for {PAPER_STEPS:,} steps and this run "
+                f'makes {steps:,}: the adaptor may hardly move; try lr="auto".'
             )
         sample = work.images[slice(0, IMAGES_CHECKED)]
         adaptor = self.adaptor.build(work.seed)

@@ -118,6 +118,7 @@ class Method(ABC):
 
         Without images, only what does not depend on them.
         """
+        return None
 
     def notices(self, work: Work) -> list[str]:
         """What is known to go wrong with these settings, images and model, each with its remedy.

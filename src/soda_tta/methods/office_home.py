@@ -1,7 +1,7 @@
 """The paper's protocol for Office-Home: SODA with a warm-up, MixMatch and moving pseudo-labels.
 
-The paper names these parts but not their details. Temperature and mixing are MixMatch's as BETA uses
-it (its loss on guessed labels has weight 0 there). The average of the pseudo-labels is DINE's,
+The paper names these parts but not their details. Temperature and mixing are MixMatch's as BETA
+uses it (its loss on guessed labels has weight 0 there). The average of the pseudo-labels is DINE's,
 renewed after every epoch.
 """
 

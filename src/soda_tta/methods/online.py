@@ -1,4 +1,4 @@
-"""SODA-O: images arrive in batches; the adaptor and a queue of confident ones carry over (paper)."""
+"""SODA-O (paper): images arrive in batches; the adaptor and a queue carry over."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Online(Method):
             )
         if isinstance(self.inner.search, Evolution):
             raise MethodError(
-                f"{self.name} cannot use evolution: it converges on one set of images, and a stream "
-                "brings others; use search=multi-point or per-image."
+                f"{self.name} cannot use evolution: it converges on one set of images, and a "
+                "stream brings others; use search=multi-point or per-image."
             )
         if self.arrival < 1:
             raise MethodError(f"{self.name} needs arrival >= 1.")

@@ -34,7 +34,7 @@ soda_fo = replace(
 soda_r = replace(
     soda.renamed(
         "soda-r",
-        "White box: true gradients, a deeper adaptor with dropout, Adam, and a penalty on the norm.",
+        "White box: true gradients, a deeper adaptor with dropout, Adam, a penalty on the norm.",
     ),
     needs="gradients",
     adaptor=PaperNetwork(width=64, blocks=2, dropout=0.5, activation="relu"),

@@ -54,7 +54,7 @@ class Beta(BetaSettings):
         )
 
     def _idle_passes(self, pair: Pair) -> tuple[str, ...]:
-        """With few images, the split rarely gives a full batch on both sides: two DINEs are left."""
+        """With few images, the split rarely gives two full batches: then two DINEs are left."""
         passes = 2 * max(0, self.epochs - self.warmup)
         if 2 * pair.left_out < passes or not passes:
             return ()

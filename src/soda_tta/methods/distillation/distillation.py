@@ -128,7 +128,7 @@ class Distillation(Method):
 
 
 def describe(module: Any) -> str:
-    """A module in words that tell it from another: kind, size, weights. A function only by its name."""
+    """Identify a module by kind, size and weights; a function only by its name."""
     if not hasattr(module, "state_dict") or isinstance(module, type):
         return f"made by {getattr(module, '__qualname__', type(module).__name__)}"
     digest = hashlib.sha256()

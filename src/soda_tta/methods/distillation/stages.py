@@ -14,7 +14,7 @@ from soda_tta.types import Array
 
 
 def smooth(probabilities: Array, topk: int = 1) -> Array:
-    """AdaLS: keep the `topk` largest of each row and spread what is left evenly over the other classes.
+    """AdaLS: keep the `topk` largest of each row and spread the rest over the other classes.
 
     >>> smooth(np.array([[0.625, 0.25, 0.125]])).tolist()
     [[0.625, 0.1875, 0.1875]]

@@ -1,4 +1,4 @@
-"""MA-SO: the paper's model adaptation with SODA's objective: what touching the model would bring."""
+"""MA-SO: the model itself is trained with SODA's objective (paper)."""
 
 from __future__ import annotations
 
