@@ -15,7 +15,12 @@ from soda_tta.methods.method import Method
 from soda_tta.storage.run_folder import FORMAT
 
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
-OPTIONAL = ("command", "chosen_lr", "reliable")  # absent from the JSON while they are None
+OPTIONAL = (
+    "command",
+    "chosen_lr",
+    "reliable",
+    "averaged",
+)  # absent from the JSON while they are None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +37,7 @@ class Card:
     command : what the user typed, for the report to repeat.
     chosen_lr : the learning rate that won, where several competed.
     reliable : how many pseudo-labels were trusted.
+    averaged : True if each answer is the mean of the unadapted and the adapted one.
     """
 
     method: str
@@ -47,6 +53,7 @@ class Card:
     command: list[str] | None = None
     chosen_lr: float | None = None
     reliable: int | None = None
+    averaged: bool | None = None
 
     def facts(self) -> dict[str, Any]:
         """The card as plain JSON."""

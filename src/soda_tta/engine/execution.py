@@ -165,6 +165,7 @@ class Execution:
     ) -> Run:
         self.watch.note()  # an interrupted run continues from here
         assert outcome.reason is not None
+        facts = {**outcome.facts, "averaged": outcome.average or None}
         return Run(
             before=before,
             after=after,
@@ -173,7 +174,7 @@ class Execution:
             history=history,
             stopped=outcome.stopped,
             reason=outcome.reason,
-            card=self.card.completed(before.shape[1], outcome.facts),
+            card=self.card.completed(before.shape[1], facts),
             names=[self.images.name(index) for index in range(len(self.images))],
             seconds=self.watch.seconds,
             notices=self.notices,

@@ -58,13 +58,13 @@ def load_adaptor(source: Any) -> SavedAdaptor:
     if isinstance(adaptor, Identity):
         return of_run(Run.load(path.parent), str(path.parent))
     card = Card.from_facts(folder.read_card())
-    return SavedAdaptor(adaptor, card, [AVERAGED] if averaged(card) else [])
+    return SavedAdaptor(adaptor, card, [AVERAGED] if card.averaged else [])
 
 
 def of_run(run: Run, name: str) -> SavedAdaptor:
     """The adaptor of a run."""
     if not isinstance(run.adaptor, Identity):
-        return SavedAdaptor(run.adaptor, run.card, [AVERAGED] if averaged(run.card) else [])
+        return SavedAdaptor(run.adaptor, run.card, [AVERAGED] if run.card.averaged else [])
     if run.after is not None and not np.array_equal(run.after, run.before):
         raise RunError(
             f"{name} is a run of {run.card.method}, which left no adaptor that gives its answers."
@@ -72,8 +72,3 @@ def of_run(run: Run, name: str) -> SavedAdaptor:
     return SavedAdaptor(
         run.adaptor, run.card, [f"this adaptor leaves images as they are: {run.reason}"]
     )
-
-
-def averaged(card: Card) -> bool:
-    """Whether the answers of a run are means of two."""
-    return bool(card.settings.get("average"))

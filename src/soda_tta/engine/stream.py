@@ -21,7 +21,7 @@ from soda_tta.engine.loop import Training
 from soda_tta.engine.rounding import drowned_probes
 from soda_tta.engine.step import Task
 from soda_tta.errors import BudgetError, ImageError, MethodError, RunError
-from soda_tta.methods.registry import find_method
+from soda_tta.methods.registry import all_methods, find_method
 from soda_tta.objectives import Queue, Selection
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.storage.stream_file import FORMAT, read_stream_file, write_stream_file
@@ -273,16 +273,13 @@ class Stream:
 
 def find_stream_method(method: Any, settings: dict[str, Any]) -> Any:
     """A method for streams, with changed settings."""
-    if isinstance(method, str) and method not in STREAM_METHODS:
-        names = " or ".join(STREAM_METHODS)
-        raise MethodError(f"{method!r} is not a method for a stream; choose {names}.")
     found = find_method(method)
-    if not hasattr(found, "inner"):
-        raise MethodError(f"{found.name} is not a method for a stream.")
+    if not found.streams:
+        names = [name for name, each in all_methods().items() if each.streams]
+        raise MethodError(
+            f"{found.name!r} is not a method for a stream; choose {' or '.join(names)}."
+        )
     return found.but(**settings)
-
-
-STREAM_METHODS = ("soda-o",)
 
 
 def size_text(images: Array) -> str:

@@ -62,6 +62,7 @@ class Method(ABC):
     """
 
     elastic: ClassVar[bool] = False  # spends less when the budget is small, instead of refusing
+    streams: ClassVar[bool] = False  # can drive a Stream: it has an `inner` method and a `queue`
 
     name: str
     summary: str
@@ -113,12 +114,11 @@ class Method(ABC):
         """What the method will do within a plan, in words."""
         return self.summary
 
-    def check(self, images: Images | None = None) -> None:
+    def check(self, images: Images | None = None) -> None:  # noqa: B027 - most need nothing
         """Raise an error for what can be known to fail before the first query.
 
         Without images, only what does not depend on them.
         """
-        return None
 
     def notices(self, work: Work) -> list[str]:
         """What is known to go wrong with these settings, images and model, each with its remedy.

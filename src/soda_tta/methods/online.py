@@ -35,6 +35,7 @@ class Online(Method):
     """
 
     elastic: ClassVar[bool] = True
+    streams: ClassVar[bool] = True
 
     inner: LoopMethod
     arrival: int = setting(128, "images per arriving batch, where all images are at hand")
