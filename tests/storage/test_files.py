@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soda_tta.box import Ledger
 from soda_tta.errors import RunError, StorageError
 from soda_tta.storage.answers import HEADER_BYTES, AnswerFile, read_rows
 from soda_tta.storage.atomic import append_bytes, make_folder, replacing, write_bytes, write_text
@@ -36,9 +37,9 @@ def test_a_file_is_replaced_only_if_the_block_succeeds(tmp_path) -> None:
 def test_a_failed_write_names_the_file_and_keeps_the_previous_content(tmp_path) -> None:
     path = tmp_path / "file.bin"
     write_bytes(path, b"first")
-    with pytest.raises(StorageError, match=r"file\.bin could not be written: No space left"):
-        with replacing(path):
-            raise OSError(28, "No space left on device")
+    message = r"file\.bin could not be written: No space left"
+    with pytest.raises(StorageError, match=message), replacing(path):
+        raise OSError(28, "No space left on device")
     assert path.read_bytes() == b"first"
     with pytest.raises(StorageError, match=r"could not be written.*resume=True"):
         append_bytes(tmp_path, b"a folder is not a file")
@@ -55,9 +56,12 @@ def test_make_folder_creates_parents_and_refuses_a_file(tmp_path) -> None:
 
 
 def test_a_lock_is_exclusive_and_ends_with_its_block(tmp_path) -> None:
-    with locked(tmp_path, "busy"):
-        with pytest.raises(StorageError, match="busy"), locked(tmp_path, "busy"):
-            pytest.fail("two processes hold the lock")
+    with (
+        locked(tmp_path, "busy"),
+        pytest.raises(StorageError, match="busy"),
+        locked(tmp_path, "busy"),
+    ):
+        pytest.fail("two processes hold the lock")
     with pytest.raises(ZeroDivisionError), locked(tmp_path, "busy"):
         raise ZeroDivisionError
     with locked(tmp_path, "busy"):
@@ -144,6 +148,14 @@ def test_a_book_cut_off_anywhere_counts_its_complete_lines(tmp_path) -> None:
         path = tmp_path / "ledger.txt"
         path.write_bytes(data[:size])
         assert Book(path).total() == next(total for least, total in totals.items() if size >= least)
+
+
+@pytest.mark.parametrize("damage", [b"probe\n", b"probe many\n", b"\xff 3\n", b"\n"])
+def test_a_run_with_a_damaged_book_is_not_resumed(tmp_path, damage: bytes) -> None:
+    path = tmp_path / "ledger.txt"
+    path.write_bytes(b"select 50\n" + damage)
+    with pytest.raises(RunError, match=r"ledger\.txt is damaged.* another out="):
+        Ledger(100, book=Book(path))
 
 
 def test_a_book_in_memory_keeps_nothing() -> None:
