@@ -8,7 +8,7 @@ from soda_tta.search.economy import CHECK_EVERY, HELD_OUT
 
 PARAMETERS = 3
 IMAGES = 24
-BATCH = 5  # another number than that of the held-out images, so that losses can tell
+BATCH = 5  # not as many as there are held-out images, so that a loss can distinguish them
 POPULATION = 4
 GOAL = np.array([1.45, -0.45, 0.45])  # out of reach of moves of length 1 and 0.9
 MOVES = np.concatenate([np.eye(PARAMETERS), -np.eye(PARAMETERS)])

@@ -138,7 +138,7 @@ def test_a_book_adds_up_queries_by_purpose(tmp_path) -> None:
     assert book.path.read_text() == "select 50\nprobe 7\nprobe 5\n"
     book.remove()
     assert book.total() == 0
-    book.remove()  # a second time is no error
+    book.remove()  # removing it twice is not an error
 
 
 def test_a_book_cut_off_anywhere_counts_its_complete_lines(tmp_path) -> None:

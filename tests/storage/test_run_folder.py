@@ -108,9 +108,11 @@ def test_a_folder_is_locked_while_it_is_open(tmp_path, card) -> None:
         for resume in (False, True):
             with pytest.raises(StorageError, match=message):
                 RunFolder.open(tmp_path / "run", card(), resume=resume).__enter__()
-    with pytest.raises(ZeroDivisionError):
-        with RunFolder.open(tmp_path / "run", card(), resume=True):
-            raise ZeroDivisionError
+    with (
+        pytest.raises(ZeroDivisionError),
+        RunFolder.open(tmp_path / "run", card(), resume=True),
+    ):
+        raise ZeroDivisionError
     with RunFolder.open(tmp_path / "run", card(), resume=True):
         pass
 
