@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from soda_tta.box.box import softmax
+from soda_tta.box.probabilities import softmax
 from soda_tta.judging.verdict import LEAST_GAIN, Verdict, judge, moved, one_sided_p_value
 from soda_tta.objectives.agreement import matching_information_of_each, shared_information_of_each
 from soda_tta.objectives.tempering import tempered

@@ -1,3 +1,5 @@
+"""Multi-point search and its steps, against values worked out by hand and against PyTorch."""
+
 import numpy as np
 import pytest
 import torch
@@ -15,15 +17,13 @@ def quadratic(points):
 
 
 def estimates(directions: int, draws: int, sigma: float = 1.0) -> np.ndarray:
-    found = []
-    for seed in range(draws):
-        search = MultiPoint(directions=directions, mu=1e-4, sigma=sigma).start(POINT, SGD(), seed)
-        found.append(search.estimate(quadratic(search.ask())))
-    return np.array(found)
+    settings = MultiPoint(directions=directions, mu=1e-4, sigma=sigma)
+    searches = [settings.start(POINT, step=SGD(), seed=seed) for seed in range(draws)]
+    return np.array([search.estimate(quadratic(search.ask())) for search in searches])
 
 
 def test_equation_1_by_hand() -> None:
-    search = MultiPoint(directions=2, mu=0.5, sigma=1.0).start(np.zeros(2), SGD(), seed=0)
+    search = MultiPoint(directions=2, mu=0.5, sigma=1.0).start(np.zeros(2), step=SGD(), seed=0)
     points = search.ask()
     u = (points[1:] - points[0]) / 0.5
     by_hand = ((3.0 - 1.0) * u[0] + (0.0 - 1.0) * u[1]) / (0.5 * 2)
@@ -42,17 +42,16 @@ def test_the_variance_shrinks_as_one_over_the_number_of_directions() -> None:
     assert variances[1] / variances[16] == pytest.approx(16, rel=0.2)
 
 
-def test_it_finds_the_minimum_of_a_quadratic() -> None:
-    search = MultiPoint(directions=20, mu=1e-3, sigma=1.0).start(
-        POINT, SGD(lr=0.05, momentum=0.5), seed=0
-    )
+def test_multi_point_search_finds_the_minimum_of_a_quadratic() -> None:
+    settings = MultiPoint(directions=20, mu=1e-3, sigma=1.0)
+    search = settings.start(POINT, step=SGD(lr=0.05, momentum=0.5), seed=0)
     for _ in range(200):
         search.tell(quadratic(search.ask()))
     assert np.abs(search.theta).max() < 1e-2
 
 
-def test_asking_twice_gives_the_same_points_and_telling_new_ones() -> None:
-    search = MultiPoint().start(POINT, SGD(), seed=0)
+def test_ask_returns_the_same_points_until_losses_are_told() -> None:
+    search = MultiPoint().start(POINT, step=SGD(), seed=0)
     first = search.ask()
     np.testing.assert_array_equal(first, search.ask())
     search.tell(quadratic(first))
@@ -66,9 +65,9 @@ def test_a_restored_search_continues_bit_for_bit(rule) -> None:
             search.tell(quadratic(search.ask()))
         return search
 
-    whole = advance(MultiPoint().start(POINT, rule, seed=3), 20)
-    half = advance(MultiPoint().start(POINT, rule, seed=3), 8)
-    other = MultiPoint().start(np.zeros(4), rule, seed=3)
+    whole = advance(MultiPoint().start(POINT, step=rule, seed=3), 20)
+    half = advance(MultiPoint().start(POINT, step=rule, seed=3), 8)
+    other = MultiPoint().start(np.zeros(4), step=rule, seed=3)
     other.restore({name: array.copy() for name, array in half.state().items()})
     np.testing.assert_array_equal(advance(other, 12).theta, whole.theta)
 
@@ -84,10 +83,11 @@ def test_a_restored_search_continues_bit_for_bit(rule) -> None:
         (Adam(lr=0.1, weight_decay=0.01), lambda p: torch.optim.Adam(p, lr=0.1, weight_decay=0.01)),
     ],
 )
-def test_steps_are_those_of_pytorch(ours, theirs) -> None:
+def test_steps_equal_those_of_pytorch(ours, theirs) -> None:
     weight = torch.tensor(POINT, requires_grad=True)
     optimiser = theirs([weight])
-    theta, memory = POINT, ours.vectors(4)
+    theta = POINT
+    memory = ours.vectors(4)
     for count in range(1, 8):
         gradient = np.random.default_rng(count).normal(size=4)
         theta = ours.step(theta, gradient, count, memory)
@@ -97,11 +97,11 @@ def test_steps_are_those_of_pytorch(ours, theirs) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"directions": 0}, {"mu": 0.0}, {"sigma": -1.0}])
-def test_impossible_numbers_are_refused(wrong) -> None:
+def test_impossible_settings_are_refused(wrong) -> None:
     with pytest.raises(MethodError):
         MultiPoint(**wrong)
 
 
-def test_losses_of_the_wrong_number_are_refused() -> None:
+def test_a_wrong_number_of_losses_is_refused() -> None:
     with pytest.raises(ValueError, match="6 candidates"):
-        MultiPoint(directions=5).start(POINT, SGD(), seed=0).tell([1.0, 2.0])
+        MultiPoint(directions=5).start(POINT, step=SGD(), seed=0).tell([1.0, 2.0])

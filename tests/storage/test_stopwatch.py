@@ -1,41 +1,44 @@
-"""The time of a run that several processes took."""
+"""The stopwatch counts seconds over all the processes of a run."""
 
 from soda_tta.errors import StorageError
-from soda_tta.storage import stopwatch as clock
+from soda_tta.storage import stopwatch
 from soda_tta.storage.stopwatch import Stopwatch
 
 
-def test_a_second_process_goes_on_from_what_the_first_has_noted(tmp_path, monkeypatch) -> None:
+def test_a_second_process_continues_from_the_time_of_the_first(tmp_path, monkeypatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: now[0])
     first = Stopwatch()
     first.keep(tmp_path / "seconds.txt")
     now[0] += 7
     first.tick()
     now[0] += 0.5
-    first.tick()  # so soon again: not noted
+    first.tick()  # less than a second later: not written
     second = Stopwatch()
     second.keep(tmp_path / "seconds.txt")
     now[0] += 2
-    assert second.seconds == 9 and first.seconds == 9.5
+    assert second.seconds == 9
+    assert first.seconds == 9.5
 
 
-def test_a_time_that_cannot_be_written_leaves_the_last_one(tmp_path, monkeypatch) -> None:
+def test_a_time_that_cannot_be_written_keeps_the_previous_one(tmp_path, monkeypatch) -> None:
     (tmp_path / "seconds.txt").write_text("5000")
-    full = Stopwatch()
-    full.keep(tmp_path / "seconds.txt")
+    watch = Stopwatch()
+    watch.keep(tmp_path / "seconds.txt")
 
     def refuse(path, text) -> None:
-        raise StorageError("no room")
+        raise StorageError("No space left on device")
 
-    monkeypatch.setattr(clock, "write_text", refuse)
-    full.note()
+    monkeypatch.setattr(stopwatch, "write_text", refuse)
+    watch.note()
     assert (tmp_path / "seconds.txt").read_text() == "5000"
 
 
-def test_a_clock_without_a_file_or_with_a_torn_one_begins_at_nothing(tmp_path) -> None:
+def test_a_stopwatch_starts_at_zero_without_a_file_or_with_an_empty_one(tmp_path) -> None:
     (tmp_path / "seconds.txt").write_text("")
-    torn, free = Stopwatch(), Stopwatch()
-    torn.keep(tmp_path / "seconds.txt")
-    free.tick()
-    assert 0 <= torn.seconds < 60 and 0 <= free.seconds < 60
+    with_empty_file = Stopwatch()
+    with_empty_file.keep(tmp_path / "seconds.txt")
+    assert 0 <= with_empty_file.seconds < 60
+    without_file = Stopwatch()
+    without_file.tick()
+    assert 0 <= without_file.seconds < 60

@@ -131,7 +131,7 @@ class Run:
         facts = stored.facts
         if stored.stopped is None:
             raise RunError(f"{path} holds a run that has not ended; continue it with resume=True.")
-        if stored.before is None or not stored.names:
+        if stored.before is None or len(stored.names) != len(stored.before):
             raise RunError(f"{path} is incomplete: {stored.missing[0]}")
         ledger = Ledger()
         ledger.queries = dict(stored.queries)

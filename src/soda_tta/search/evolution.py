@@ -46,7 +46,7 @@ class Evolution:
 class EvolutionSearch:
     """`ask()` for the mean and a generation, `tell(losses)` of both.
 
-    The loss at the mean is for whoever follows the search; the generation ignores it. Everything
+    The loss at the mean is for the caller to report; the generation ignores it. Everything
     that was learned follows from the seed and from the losses told, so that is the whole state: a
     restored search replays them and continues bit for bit.
 

@@ -112,7 +112,7 @@ class PursuitSearch:
     def state(self) -> dict[str, Array]:
         """Everything that is needed to continue, by name."""
         counts = np.array([self.length, self.failures, self.rounds], np.float64)
-        return {"theta": self.theta, "gains": self.gains, "counts": counts}
+        return {"theta": self.theta, "gains": self.gains.copy(), "counts": counts}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a state."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from soda_tta.errors import RunError
 from soda_tta.storage.atomic import append_bytes, complete_lines
 
 
@@ -27,7 +28,10 @@ class Book:
             append_bytes(self.path, f"{purpose} {queries}\n".encode())
 
     def by_purpose(self) -> dict[str, int]:
-        """All queries written down; a line cut off by a crash was never sent."""
+        """All queries written down; a line cut off by a crash was never sent.
+
+        Raises ValueError if a complete line is damaged.
+        """
         if self.path is None or not self.path.exists():
             return {}
         totals: dict[str, int] = {}
@@ -37,8 +41,14 @@ class Book:
         return totals
 
     def total(self) -> int:
-        """All queries written down, for all purposes."""
-        return sum(self.by_purpose().values())
+        """All queries written down, for all purposes; RunError if the file is damaged."""
+        try:
+            return sum(self.by_purpose().values())
+        except ValueError as error:
+            raise RunError(
+                f"{self.path} is damaged, so what was billed is not known ({error}); start a new "
+                "run with another out=."
+            ) from error
 
     def remove(self) -> None:
         """Delete the file."""

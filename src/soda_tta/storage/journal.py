@@ -43,7 +43,7 @@ class Journal:
             with self.path.open("r+b") as file:
                 file.truncate(len(complete))
         try:
-            return [json.loads(line) for line in complete.splitlines()]
+            return [decoded(line) for line in complete.splitlines()]
         except ValueError as error:
             raise RunError(
                 f"{self.path} is not a journal of this version ({error}); start a new run."
@@ -55,6 +55,14 @@ def encoded(entry: dict[str, Any]) -> bytes:
     return (json.dumps(entry) + "\n").encode()
 
 
+def decoded(line: bytes) -> dict[str, Any]:
+    """The object of one line of a journal; ValueError if the line is something else."""
+    entry = json.loads(line)
+    if not isinstance(entry, dict):
+        raise ValueError(f"{type(entry).__name__} in place of an object")
+    return entry
+
+
 def read_intact_lines(path: Path) -> tuple[list[dict[str, Any]], str | None]:
     """Read a journal without changing it: the lines up to the first damaged one, and what is wrong.
 
@@ -63,7 +71,7 @@ def read_intact_lines(path: Path) -> tuple[list[dict[str, Any]], str | None]:
     entries: list[dict[str, Any]] = []
     for line in complete_lines(path.read_bytes()).splitlines():
         try:
-            entries.append(json.loads(line))
+            entries.append(decoded(line))
         except ValueError:
             problem = (
                 f"line {len(entries) + 1} of {path.name} is damaged. The steps before it are shown"

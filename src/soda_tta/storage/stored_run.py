@@ -88,9 +88,18 @@ def _read_names(stored: StoredRun) -> None:
     path = stored.folder / PREDICTIONS
     try:
         with path.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-            stored.names = [row["image"] for row in csv.DictReader(file)]
-    except (OSError, KeyError) as error:
+            table = csv.DictReader(file)
+            if "image" not in (table.fieldnames or ()):
+                raise ValueError("no column 'image'")
+            stored.names = [row["image"] for row in table]
+    except (OSError, ValueError, csv.Error) as error:
         stored.missing.append(f"Image names: {path.name} cannot be read ({reason_of(error)}).")
+        return
+    count = len(stored.names)
+    if stored.before is not None and count != len(stored.before):
+        stored.missing.append(
+            f"Image names: {path.name} has {count:,} rows for {len(stored.before):,} images."
+        )
 
 
 def _read_unfinished(stored: StoredRun) -> None:
@@ -109,7 +118,7 @@ def _read_unfinished(stored: StoredRun) -> None:
     book = working / "ledger.txt"
     try:
         if not book.exists():
-            raise FileNotFoundError(2, "No such file or directory")
+            raise FileNotFoundError
         stored.queries = Book(book).by_purpose()
     except (OSError, ValueError) as error:
         stored.missing.append(f"Queries: the ledger cannot be read ({reason_of(error)}).")
@@ -117,6 +126,8 @@ def _read_unfinished(stored: StoredRun) -> None:
 
 def reason_of(error: Exception) -> str:
     """An exception in a few words."""
+    if isinstance(error, FileNotFoundError):  # that of safetensors has no strerror
+        return "No such file or directory"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""A budget that is never exceeded by even one image."""
+"""The budget is a hard limit: no query beyond it is ever sent."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,10 +16,11 @@ CALLS = st.lists(
 
 
 class Counting:
-    """Counts what really reaches the model."""
+    """Counts what reaches the model."""
 
     def __init__(self) -> None:
-        self.images = self.requests = 0
+        self.images = 0
+        self.requests = 0
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
         self.images += len(images)
@@ -32,33 +33,33 @@ def blank(count: int) -> np.ndarray:
 
 
 @given(limit=st.integers(0, 100), calls=CALLS)
-def test_no_sequence_of_calls_exceeds_the_limit_and_the_ledger_is_the_truth(
+def test_no_sequence_of_calls_exceeds_the_limit_and_the_ledger_counts_what_was_sent(
     limit: int, calls: list
 ) -> None:
-    counting, ledger = Counting(), Ledger(limit)
+    counting = Counting()
+    ledger = Ledger(limit)
     box = CallableBox(counting, batch=5)
-    paid = dict.fromkeys(["select", "probe", "evaluate"], 0)
+    billed = dict.fromkeys(["select", "probe", "evaluate"], 0)
     for count, purpose in calls:
-        fits = sum(paid.values()) + count <= limit
-        asked = counting.requests
+        fits = sum(billed.values()) + count <= limit
+        requests = counting.requests
         try:
             Metered(box, ledger, purpose)(blank(count))
             assert fits
-            paid[purpose] += count
+            billed[purpose] += count
         except BudgetError:
-            assert not fits and counting.requests == asked  # refused before it was asked
-        assert counting.images == ledger.total == sum(paid.values()) <= limit
+            assert not fits
+            assert counting.requests == requests  # refused before anything was sent
+        assert counting.images == ledger.total == sum(billed.values()) <= limit
         assert ledger.left == limit - ledger.total
-    assert {purpose: ledger.queries.get(purpose, 0) for purpose in paid} == paid
+    assert {purpose: ledger.queries.get(purpose, 0) for purpose in billed} == billed
 
 
-def test_the_last_image_of_a_budget_can_be_spent_and_not_one_more() -> None:
+def test_the_budget_can_be_spent_to_the_last_query_and_no_further() -> None:
     box = Metered(CallableBox(Counting()), Ledger(10), "probe")
     box(blank(7))
-    with pytest.raises(
-        BudgetError,
-        match=r"4 more queries \(probe\) would exceed the limit of 10; 7 are spent. Raise",
-    ):
+    message = r"4 more queries \(probe\) would exceed the limit of 10; 7 are spent\. Raise"
+    with pytest.raises(BudgetError, match=message):
         box(blank(4))
     box(blank(3))
     assert box.ledger.left == 0
@@ -66,13 +67,13 @@ def test_the_last_image_of_a_budget_can_be_spent_and_not_one_more() -> None:
         box(blank(1))
 
 
-def test_without_a_limit_everything_is_counted_and_nothing_refused() -> None:
+def test_without_a_limit_every_query_is_counted_and_none_is_refused() -> None:
     ledger = Ledger()
     Metered(CallableBox(Counting()), ledger, "serve")(blank(1000))
     assert (ledger.total, ledger.left, ledger.queries) == (1000, None, {"serve": 1000})
 
 
-def test_many_threads_together_stay_inside_the_limit_and_use_it_up() -> None:
+def test_many_threads_together_spend_exactly_the_limit() -> None:
     ledger = Ledger(1000)
 
     def spend(number: int) -> int:
@@ -88,7 +89,7 @@ def test_many_threads_together_stay_inside_the_limit_and_use_it_up() -> None:
     assert sum(ledger.queries.values()) == 1000
 
 
-def test_asking_for_the_bare_answer_is_metered_too() -> None:
+def test_answer_without_checks_is_metered_too() -> None:
     counting = Counting()
     box = Metered(CallableBox(counting), Ledger(3), "probe")
     with pytest.raises(BudgetError):
@@ -96,19 +97,19 @@ def test_asking_for_the_bare_answer_is_metered_too() -> None:
     assert counting.images == 0
 
 
-def test_images_that_no_box_takes_are_not_paid_for() -> None:
+def test_images_that_cannot_be_sent_are_not_billed() -> None:
     box = Metered(CallableBox(Counting()), Ledger(10), "probe")
     with pytest.raises(ImageError):
         box(blank(5).astype(np.uint8))
     assert box.ledger.total == 0
 
 
-def test_queries_cannot_be_earned_back() -> None:
-    with pytest.raises(ValueError):
+def test_a_negative_number_of_queries_is_refused() -> None:
+    with pytest.raises(ValueError, match="-1 queries cannot be spent"):
         Ledger(10).spend(-1, "probe")
 
 
-def test_a_ledger_says_what_was_spent_on_what() -> None:
+def test_the_repr_of_a_ledger_shows_queries_by_purpose() -> None:
     ledger = Ledger(5000)
     assert repr(ledger) == "Ledger(0 queries: none)"
     ledger.spend(1200, "select")
