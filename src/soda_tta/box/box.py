@@ -148,6 +148,7 @@ class Wrapper(Box):
         self.input = box.input
         self.declared = box.declared
         self.batch = box.batch
+        self.fixed_batch = box.fixed_batch
         for name in OUTPUT_FACTS:
             setattr(self, name, getattr(box, name))
 

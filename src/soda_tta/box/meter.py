@@ -68,7 +68,7 @@ class Meter:
     def left(self) -> int | None:
         """Queries within the limit.
 
-        While a transcript is replayed: as the process saw it that recorded the next response.
+        While a transcript is replayed: as it was when the next recorded response was received.
         """
         left = self.ledger.left
         if left is None or self.transcript is None:

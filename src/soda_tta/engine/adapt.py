@@ -10,7 +10,7 @@ from soda_tta.box import Box, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.engine.card import make_card
 from soda_tta.engine.events import Listener, Notice
-from soda_tta.engine.execution import Execution
+from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.plan import plan_run
 from soda_tta.engine.run import Run
 from soda_tta.errors import MethodError
@@ -44,9 +44,10 @@ def adapt(
     budget : the most queries per image, all purposes together; by default what the method needs.
     seed : everything random follows from it.
     out : a folder for the run and, while it works, for all that is needed to resume it.
-    resume : continue the run in `out` after a crash or a stop.
-    stop : asked after every step. Once it returns True, a run with `stopped="interrupted"` and what
-        is there so far is returned; `resume=True` continues it.
+    resume : continue the run in `out`, if there is one, after a crash or a stop.
+    stop : called after every step. Once it returns True, `adapt` returns the unfinished run, with
+        `stopped="interrupted"`. Without it, Ctrl-C raises KeyboardInterrupt as usual.
+        `resume=True` continues either way.
     listener : receives events (see `soda_tta.engine.events`); without one, notices are warnings.
     command : what the user typed, for the report to repeat.
     settings : changes to the method's settings, such as q=10 or lr="auto".
@@ -70,13 +71,13 @@ def adapt(
     check_call(chosen, source, deployed, seed)
     card = make_card(chosen, plan, source, deployed, budget, seed, command)
     with RunFolder.open(out, card.facts(), resume=resume) as folder:
-        execution = Execution(chosen, source, deployed, plan, card, folder, watch)
-        execution.listen(listener, stop)
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
-            execution.tell(Notice(f"{folder.path} holds a finished run; no query was sent."))
+            notify(listener, Notice(f"{folder.path} holds a finished run; no query was sent."))
             return Run.load(folder.path)
-        run = execution.execute(resume=resume)
+        execution = Execution(chosen, source, deployed, plan, card, folder, watch)
+        execution.listen(listener, stop)
+        run = execution.execute(is_new=not resume)
         if folder.path is not None:
             run.save(folder.path)
             if run.stopped != "interrupted":

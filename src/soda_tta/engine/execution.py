@@ -33,6 +33,11 @@ class Execution:
     """Runs a method: the first pass, the method itself, the final pass.
 
     Every method goes the same way: the same stop, notices, resume and averaging.
+
+    Resuming needs no code of its own: the same calls are made again. The ledger starts with every
+    earlier query as lost (`storage/book.py`), each pass starts after the rows in its file
+    (`engine/passes.py`), and the queries of the method get their recorded responses
+    (`box/wrappers/recorded.py`). What is not recovered that way stays lost.
     """
 
     def __init__(
@@ -54,12 +59,9 @@ class Execution:
         self.notices: list[str] = []
         self.listener: Listener | None = None
         self.stop: Callable[[], bool] = lambda: False
-        # Passes through a white box are free: only a black box's lost responses are billed.
+        # White-box passes cost nothing, so nothing is billed for a response that a crash loses.
         book = folder.book() if method.needs == "probabilities" else Book(None)
         self.meter = Meter(box, Ledger(plan.limit, book), folder.transcript())
-        seconds = folder.seconds_path()
-        if seconds is not None:
-            watch.keep(seconds)
 
     def listen(self, listener: Listener | None, stop: Callable[[], bool]) -> None:
         """Choose who receives events, and who may stop the run."""
@@ -71,22 +73,22 @@ class Execution:
         self.watch.tick()
         if isinstance(event, Notice):
             self.notices.append(event.text)
-            if self.listener is None:
-                warnings.warn(event.text, stacklevel=3)
-        if self.listener is not None:
-            self.listener(event)
+        notify(self.listener, event)
 
-    def execute(self, *, resume: bool) -> Run:
-        """The whole run."""
+    def execute(self, *, is_new: bool) -> Run:
+        """The whole run; one that `is_new` leaves nothing behind if its first query fails."""
+        seconds = self.folder.seconds_path()
+        if seconds is not None:
+            self.watch.keep(seconds)
         self.tell(Planned(self.plan, self.meter.ledger))
         first = self._pass(Identity(), "select")
         try:
             before = first.run()
         except Interrupted:
             outcome = Outcome(stopped="interrupted", reason="Stopped during the first pass.")
-            return self._run(first.so_far(), None, outcome, [])
+            return self._result(first.so_far(), None, outcome, [])
         except BoxError:
-            if not resume and not first.file.has_rows:
+            if is_new and not first.file.has_rows:
                 self.folder.forget()  # nothing was answered, most often because of a wrong option
             raise
         work = Work(
@@ -109,11 +111,11 @@ class Execution:
                 after = last.run()
                 unreached = last.unreached
             except Interrupted:
-                outcome = replace(outcome, stopped="interrupted")
-                outcome = replace(outcome, reason=self.method.ending(work, outcome))
+                reason = "Stopped during the final pass; the adaptor is kept."
+                outcome = replace(outcome, stopped="interrupted", reason=reason)
         if after is not None and outcome.average:
             after = (before + after) / 2  # both were received already
-        run = self._run(before, after, outcome, work.history)
+        run = self._result(before, after, outcome, work.history)
         return replace(run, unreached=unreached)
 
     def _pass(
@@ -160,7 +162,7 @@ class Execution:
             return replace(outcome, stopped="budget")
         return outcome
 
-    def _run(
+    def _result(
         self, before: Array, after: Array | None, outcome: Outcome, history: list[Step]
     ) -> Run:
         self.watch.note()  # an interrupted run continues from here
@@ -180,6 +182,14 @@ class Execution:
             notices=self.notices,
             verdict=outcome.verdict,
         )
+
+
+def notify(listener: Listener | None, event: Event) -> None:
+    """Pass an event to the listener; without one, notices are warnings."""
+    if listener is not None:
+        listener(event)
+    elif isinstance(event, Notice):
+        warnings.warn(event.text, stacklevel=4)
 
 
 def mistake_in(method: Method, error: Exception) -> MethodError | None:

@@ -67,7 +67,7 @@ class Pass:
         self.unreached = 0  # images that the budget did not cover
         if len(file.kept):
             self.rows.append(file.kept)
-        meter.recover(int(self.wanted[: len(file.kept)].sum()), purpose)
+        self.meter.recover(int(self.wanted[: len(file.kept)].sum()), purpose)
 
     @property
     def done(self) -> int:
@@ -96,25 +96,25 @@ class Pass:
         size = min(self.images.at_once, self.box.at_once)
         # Pieces end at multiples of the size: a resumed pass sends the same groups of images.
         end = min(start - start % size + size, len(self.images))
-        asked = start + np.flatnonzero(self.wanted[start:end])
-        left = len(asked) if self.meter.left is None else max(0, self.meter.left)
-        if self.fallback is not None and left < len(asked):
-            if not left:
+        to_send = start + np.flatnonzero(self.wanted[start:end])
+        affordable = len(to_send) if self.meter.left is None else max(0, self.meter.left)
+        if self.fallback is not None and affordable < len(to_send):
+            if not affordable:
                 self._use_fallback(start)
                 return False
-            end = int(asked[left])  # up to the first image that is not covered
-            asked = asked[:left]
-        rows = self._rows(slice(start, end), asked)
+            end = int(to_send[affordable])  # up to the first image that is not covered
+            to_send = to_send[:affordable]
+        rows = self._rows(slice(start, end), to_send)
         self.file.append(rows, first=start == 0)
         self.rows.append(rows)
         return True
 
-    def _rows(self, place: slice, asked: Array) -> Array:
-        if self.known is None:
+    def _rows(self, place: slice, to_send: Array) -> Array:
+        if self.known is None:  # then all of them are sent
             return self.box(self.adaptor(self.images[place]))
         rows: Array = self.known[place].copy()
-        if len(asked):
-            rows[asked - place.start] = self.box(self.adaptor(self.images[asked]))
+        if len(to_send):
+            rows[to_send - place.start] = self.box(self.adaptor(self.images[to_send]))
         return rows
 
     def _use_fallback(self, start: int) -> None:

@@ -61,10 +61,19 @@ def plan_run(method: Plannable, images: int, budget: float | None = None) -> Pla
     """
     if budget is not None and not math.isfinite(budget):
         raise BudgetError(f"a budget of {budget} queries per image is not valid; give a number.")
-    limit = None if budget is None else math.floor(budget * images + 1e-9)
+    limit = None if budget is None else query_limit(budget, images)
     if limit is not None and limit < images:
         raise BudgetError(
             f"a budget of {budget:g} queries per image cannot answer each of {images:,} images "
             "once; give at least 1."
         )
     return method.plan(images, limit)
+
+
+def query_limit(budget: float, images: int) -> int:
+    """The queries that a budget per image allows for so many images.
+
+    >>> query_limit(0.7, 10)
+    7
+    """
+    return math.floor(budget * images + 1e-9)  # 0.7 * 10 may come out just below 7

@@ -18,6 +18,10 @@ AVERAGED = (
     "the run averaged each answer with the unadapted one; this is the answer to the adapted image "
     "alone."
 )
+UNFINISHED = (
+    "this run was interrupted: its adaptor is not the final one and was not judged; "
+    "continue the run with resume=True."
+)
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,15 @@ def load_adaptor(source: Any) -> SavedAdaptor:
         return SavedAdaptor(adaptor)
     if isinstance(adaptor, Identity):
         return of_run(Run.load(path.parent), str(path.parent))
-    card = Card.from_facts(folder.read_card())
-    return SavedAdaptor(adaptor, card, [AVERAGED] if card.averaged else [])
+    facts = folder.read_card()
+    card = Card.from_facts(facts)
+    return SavedAdaptor(adaptor, card, notices_of(card, facts["stopped"]))
 
 
 def of_run(run: Run, name: str) -> SavedAdaptor:
     """The adaptor of a run."""
     if not isinstance(run.adaptor, Identity):
-        return SavedAdaptor(run.adaptor, run.card, [AVERAGED] if run.card.averaged else [])
+        return SavedAdaptor(run.adaptor, run.card, notices_of(run.card, run.stopped))
     if run.after is not None and not np.array_equal(run.after, run.before):
         raise RunError(
             f"{name} is a run of {run.card.method}, which left no adaptor that gives its answers."
@@ -72,3 +77,9 @@ def of_run(run: Run, name: str) -> SavedAdaptor:
     return SavedAdaptor(
         run.adaptor, run.card, [f"this adaptor leaves images as they are: {run.reason}"]
     )
+
+
+def notices_of(card: Card, stopped: str) -> list[str]:
+    """What a user of an adaptor should know about the run it comes from."""
+    notices = [AVERAGED] if card.averaged else []
+    return [*notices, UNFINISHED] if stopped == "interrupted" else notices

@@ -18,6 +18,7 @@ from soda_tta.box import Meter, load_box
 from soda_tta.data import open_images
 from soda_tta.engine.events import Step
 from soda_tta.engine.loop import Training
+from soda_tta.engine.plan import query_limit
 from soda_tta.engine.rounding import drowned_probes
 from soda_tta.engine.step import Task
 from soda_tta.errors import BudgetError, ImageError, MethodError, RunError
@@ -124,7 +125,7 @@ class Stream:
             )
         self.images += len(images)
         if self.budget is not None:
-            limit = math.floor(self.budget * self.images + 1e-9) + self.prepaid
+            limit = query_limit(self.budget, self.images) + self.prepaid
             self.meter.set_limit(limit)
         state = self.search.state()
         queue = self.queue

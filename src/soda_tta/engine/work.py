@@ -64,5 +64,9 @@ class Work:
         """Add a step to the history; raise Interrupted if the user asked to stop."""
         self.history.append(step)
         self.tell(step)
+        self.check_stop()
+
+    def check_stop(self) -> None:
+        """Raise Interrupted if the user asked to stop."""
         if self.stop():
             raise Interrupted

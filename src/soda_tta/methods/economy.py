@@ -23,7 +23,7 @@ from soda_tta.search import EconomySearch, EconomySettings, Evolution, Pursuit, 
 from soda_tta.settings import setting
 from soda_tta.types import Array
 
-ROUNDS = 6  # rounds of pursuit that a budget is divided into
+PLANNED_ROUNDS = 6  # the batch is chosen so that the budget covers at least this many
 FEWEST_IMAGES = 24  # a round with fewer images is not informative
 MOST_IMAGES = 384  # to search on: preparing their restored versions takes the time of some queries
 TINY = 1e-9  # deviation of parameters that evolution must not move
@@ -93,7 +93,7 @@ class Economy(Method):
         # as many images for the verdict as the search can spare
         judged = min(self.judged, max(images // 4, images - MOST_IMAGES - self.batch))
         first, later = self.pursuit().candidates(len(self.moves()))
-        per_image = first + (ROUNDS - 1) * later  # queries per image of a whole search
+        per_image = first + (PLANNED_ROUNDS - 1) * later  # queries per image of a whole search
         largest = min(self.batch, images - judged)
         if limit is None:
             enough = judged >= 10 and largest >= FEWEST_IMAGES
@@ -123,14 +123,11 @@ class Economy(Method):
         sizes = self.sizes(images, plan.limit)
         if sizes is not None:
             first, later = self.pursuit().candidates(len(self.moves()))
-            affordable = max(0, sizes.probe // sizes.batch - first) // later
-            rounds = 1 + min(ROUNDS - 1, affordable)
-            beyond = sizes.probe - sizes.batch * (first + (ROUNDS - 1) * later)
-            evolves = beyond >= self.population * sizes.batch
-            more = ", then CMA-ES while held-out images gain" if evolves else ""
+            rounds = 1 + max(0, sizes.probe // sizes.batch - first) // later
+            more = "; what a search of fewer rounds leaves goes to CMA-ES"
             return (
-                f"{rounds} rounds on {sizes.batch} images each{more}; "
-                f"a verdict on {sizes.judged} others"
+                f"at most {rounds} rounds on {sizes.batch} images each"
+                f"{more if rounds > PLANNED_ROUNDS else ''}; a verdict on {sizes.judged} others"
             )
         budgets = (q for q in range(3, 1000) if self.sizes(images, q * images))
         needed = next(budgets, None)
@@ -159,11 +156,11 @@ class Economy(Method):
         reserve = len(work.images) + 2 * sizes.judged
         try:
             self.drive(search, restored, work, reserve)
+            adaptor.parameters = search.theta.astype(np.float32)
+            outcome = self.judged_outcome(work, search, restored, adaptor, held)
         except Interrupted:
             adaptor.parameters = search.theta.astype(np.float32)
             return Outcome(adaptor=adaptor, stopped="interrupted")
-        adaptor.parameters = search.theta.astype(np.float32)
-        outcome = self.judged_outcome(work, search, restored, adaptor, held)
         if search.cut_short:
             outcome = replace(outcome, stopped="budget")
         return replace(outcome, average=self.average)
@@ -245,6 +242,7 @@ def views(work: Work, adaptor: BankAdaptor, held: Array) -> list[Array]:
     judging = work.asking("judge")
     pieces = []
     for place in in_order(len(held), work.images.at_once):
+        work.check_stop()
         images = work.images[held[place]]
         adapted = adaptor(images)
         pieces.append((evaluate(adapted), judging(moved(images)), judging(moved(adapted))))

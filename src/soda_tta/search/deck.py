@@ -9,7 +9,10 @@ from soda_tta.types import Array
 
 
 class Deck:
-    """Deals the images of each round: all are used before one is used again."""
+    """Deals the images of each round from a shuffled deck.
+
+    A remainder smaller than a batch is shuffled in again.
+    """
 
     def __init__(self, count: int, batch: int, seed: int) -> None:
         self.count = count

@@ -1,8 +1,9 @@
 """The search of soda-e: pursuit, then evolution, with a cache of the responses already received.
 
 It is pure ask/tell. `ask` returns a question (which parameters on which images) or None at the end;
-`tell` takes the probabilities. It can be paused after any question, saved and restored, so a batch
-run and a live stream drive the same object at their own pace.
+`tell` takes the probabilities. It can be paused after any question, saved with `state` and
+restored, so that a live stream can drive it at its own pace. A batch run resumes without that: it
+replays its transcript (`box/wrappers/recorded.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Round(NamedTuple):
     """A completed round: what those who follow the search want to see."""
 
     length: float  # of the moves, or the deviation of evolution
-    losses: tuple[float, ...]  # of every candidate, the current point first
+    losses: tuple[float, ...]  # of every candidate; in pursuit, the current point first
     queries: int  # since the previous round
 
 
@@ -92,6 +93,7 @@ class EconomySearch:
         self.deck = Deck(self.count, settings.batch, settings.seed)
         self.pursuit = settings.pursuit.start(start, settings.moves)
         self.evolution: EvolutionSearch | None = None  # begins where pursuit ends
+        self.evolution_start = start
         self.stage = "pursuit"  # then "evolution", then "done"
         self.theta = start  # the best parameters so far
         self.spent = 0

@@ -96,13 +96,13 @@ class RunFolder:
                     "or choose another out=."
                 )
             check_same_run(self.path, self.read_card(), card)
-            for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
-                leftover.unlink(missing_ok=True)
-        else:
-            # Without a card nothing was asked yet: a process killed that early leaves at most a
-            # temporary file.
-            if not all(path.match(f".{CARD}.*.tmp") for path in self.path.iterdir()):
-                raise RunError(f"{self.path} is not an empty folder; choose another out=.")
+        # Without a card nothing was asked yet: a process killed that early leaves at most a
+        # temporary file.
+        elif not all(path.match(f".{CARD}.*.tmp") for path in self.path.iterdir()):
+            raise RunError(f"{self.path} is not an empty folder; choose another out=.")
+        for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
+            leftover.unlink(missing_ok=True)
+        if not self.holds_run:
             self.write_card({**card, "stopped": None})
         if not self.ended:
             (self.path / WORKING).mkdir(exist_ok=True)

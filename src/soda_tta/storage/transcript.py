@@ -11,7 +11,9 @@ from soda_tta.storage.atomic import append_bytes
 from soda_tta.types import Array
 
 HEADER = struct.Struct("<16sQII")  # digest of the query, queries lost so far, rows, classes
-END = bytes(16)  # in place of a digest: nothing more was asked
+# In place of a digest, after the method's last decision. Without it, queries lost in the final pass
+# would let a replayed search see a smaller budget at that decision, and decide differently.
+END = bytes(16)
 
 
 class Transcript:
