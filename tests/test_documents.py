@@ -62,6 +62,13 @@ def python_examples(document: Path) -> str:
     return "\n".join(text for text in sessions if ">>>" in text)
 
 
+def example_files(document: Path) -> dict[str, str]:
+    """Blocks that begin with a comment such as `# mine.py`: files that the examples import."""
+    texts = [text for language, text in blocks(document) if language == "python"]
+    matches = [(re.match(r"# (\w+\.py)\n", text), text) for text in texts]
+    return {match[1]: text for match, text in matches if match}
+
+
 def commands(document: Path) -> list[str]:
     """The `soda-tta` commands shown in a document, without comments and placeholders."""
     shown = []
@@ -98,6 +105,9 @@ def test_docstring_examples_are_true(name: str) -> None:
 @pytest.mark.parametrize("document", filter(python_examples, GUIDES), ids=name_of)
 def test_python_examples_are_true(document: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, text in example_files(document).items():
+        (tmp_path / name).write_text(text)
     session = python_examples(document)
     test = doctest.DocTestParser().get_doctest(session, {}, name_of(document), str(document), 0)
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
