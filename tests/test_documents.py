@@ -33,6 +33,7 @@ GUIDES = [
     ROOT / "README.md",
     ROOT / "docs" / "tutorial.md",
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
 NOT_RUN = "<!-- not run"  # a comment above a block that cannot run here, with the reason
 
