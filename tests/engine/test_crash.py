@@ -49,9 +49,7 @@ def test_a_stream_whose_model_fails_bills_nothing_twice(
     with pytest.raises(BoxError, match="gone"):
         adapt(images, failing, method="soda-o", out=tmp_path / "run", **settings)
     failing.most = np.inf
-    resumed = adapt(
-        images, failing, method="soda-o", out=tmp_path / "run", resume=True, **settings
-    )
+    resumed = adapt(images, failing, method="soda-o", out=tmp_path / "run", resume=True, **settings)
     if budget is None:
         np.testing.assert_array_equal(whole.probabilities, resumed.probabilities)
         assert whole.ledger.queries == resumed.ledger.queries
