@@ -244,9 +244,19 @@ def test_invalid_calls_fail_before_the_first_query(images, model, tmp_path) -> N
 
 
 def test_a_large_batch_is_sent_in_pieces(images, model, monkeypatch) -> None:
-    whole = adapt(images, model, **FAST)
+    sizes = []
+
+    def measured(batch):
+        sizes.append(len(batch))
+        return model(batch)
+
+    whole = adapt(images, measured, **FAST)
+    assert max(sizes) == 6 * 16
+    sizes.clear()
     monkeypatch.setattr("soda_tta.engine.step.QUERY_BYTES", 6 * 5 * images[0].nbytes)
-    pieces = adapt(images, model, **FAST)
+    pieces = adapt(images, measured, **FAST)
+    assert max(sizes) == 50  # both passes; a step sends 6 candidates of 5 images at once
+    assert sorted(sizes)[-3] == 6 * 5
     np.testing.assert_allclose(whole.probabilities, pieces.probabilities, atol=1e-4)
 
 
