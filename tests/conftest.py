@@ -1,12 +1,11 @@
-"""Small things every test may use."""
+"""Fixtures for all tests: a small model that counts its queries, small images, ONNX files."""
 
 from __future__ import annotations
 
 import os
 
-if (
-    "PYTEST_XDIST_WORKER" in os.environ
-):  # beside another worker: more threads than cores are slower than one each
+# Several workers share the cores: more threads than cores are slower than one thread each.
+if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pathlib import Path
@@ -23,7 +22,7 @@ from soda_tta.types import Array
 
 
 class LinearModel:
-    """A classifier by mean colour that counts the images it is asked about."""
+    """A classifier by mean colour that counts the images it receives."""
 
     def __init__(self, classes: int = 4, sharpness: float = 8.0) -> None:
         self.weights = sharpness * np.random.default_rng(7).normal(size=(3, classes))
@@ -48,7 +47,7 @@ def box(model: LinearModel) -> CallableBox:
 
 @pytest.fixture
 def images() -> Array:
-    """50 images of 8 x 8, each of its own colour."""
+    """50 images of 8 x 8 pixels, each with its own colour."""
     generator = np.random.default_rng(3)
     colours = generator.random((50, 3, 1, 1))
     noise = 0.2 * generator.standard_normal((50, 3, 8, 8))
@@ -56,12 +55,13 @@ def images() -> Array:
 
 
 class TinyOnnx:
-    """Writes classifiers `softmax(mean colour @ matrix)` in whatever dress a test asks for."""
+    """Writes classifiers `softmax(mean colour @ matrix)` with the inputs and outputs of a test."""
 
     matrix = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.count = folder, 0
+        self.folder = folder
+        self.count = 0
 
     def __call__(
         self,
@@ -79,17 +79,15 @@ class TinyOnnx:
             helper.make_node("Softmax", ["logits"], ["probabilities"]),
             helper.make_node("ArgMax", ["logits"], ["labels"], axis=1, keepdims=1),
         ]
-        types = {"labels": (TensorProto.INT64, 1)}
-        infos = [
-            helper.make_tensor_value_info(
-                name, (found := types.get(name, (TensorProto.FLOAT, 4)))[0], [shape[0], found[1]]
-            )
-            for name in outputs
-        ]
+        described = []
+        for name in outputs:
+            is_label = name == "labels"
+            output_type = TensorProto.INT64 if is_label else TensorProto.FLOAT
+            columns = 1 if is_label else 4
+            described.append(helper.make_tensor_value_info(name, output_type, [shape[0], columns]))
         image = helper.make_tensor_value_info("images", dtype, shape)
-        graph = helper.make_graph(
-            nodes, "tiny", [image], infos, [numpy_helper.from_array(self.matrix, "matrix")]
-        )
+        weights = [numpy_helper.from_array(self.matrix, "matrix")]
+        graph = helper.make_graph(nodes, "tiny", [image], described, weights)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         if facts is not None:
             helper.set_model_props(model, {METADATA_KEY: facts})

@@ -1,17 +1,21 @@
+"""Plans: what a run will cost, and that it never exceeds its budget."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from soda_tta.engine.plan import plan_run
 from soda_tta.errors import BudgetError
-from soda_tta.methods import all_methods
+from soda_tta.methods.registry import all_methods
 
-SODA, AUTO, DEPLOYED, ECONOMY = (
-    all_methods()[name] for name in ("soda", "soda-auto", "deployed", "soda-e")
-)
+SODA = all_methods()["soda"]
+AUTO = all_methods()["soda-auto"]
+DEPLOYED = all_methods()["deployed"]
+ECONOMY = all_methods()["soda-e"]
+STREAM = all_methods()["soda-o"]
 
 
-def test_the_papers_cost_is_900_queries_per_image_beside_the_first_look_and_the_answer() -> None:
+def test_the_papers_cost_is_900_queries_per_image_apart_from_two_passes() -> None:
     assert plan_run(SODA, 10_000).queries == {
         "select": 10_000,
         "evaluate": 10_000,
@@ -38,19 +42,19 @@ def test_a_plan_never_exceeds_its_budget(images: int, budget: float, method) -> 
     assert plan.limit is not None and plan.total <= plan.limit
 
 
-def test_a_budget_of_one_passes_through_and_less_is_refused() -> None:
+def test_a_budget_of_one_covers_the_first_pass_and_less_is_refused() -> None:
     assert plan_run(SODA, 500, budget=1).queries == {"select": 500}
     assert not plan_run(SODA, 500, budget=1).learns
     with pytest.raises(BudgetError, match="at least 1"):
         plan_run(SODA, 500, budget=0.9)
 
 
-def test_a_small_budget_buys_part_of_an_epoch() -> None:
+def test_a_small_budget_covers_part_of_an_epoch() -> None:
     plan = plan_run(SODA, 51_200, budget=5)
     assert plan.queries["probe"] == 3 * 51_200 and plan.epochs == 1 and plan.shortened
 
 
-def test_choosing_the_learning_rate_is_paid_for_in_the_plan() -> None:
+def test_the_plan_includes_the_queries_that_choose_a_learning_rate() -> None:
     plan = plan_run(AUTO.but(epochs=100), 1000)
     assert plan.rungs == (5, 20, 50)
     assert plan.queries["tune"] == 6000 * (5 * 5 + 3 * 15 + 2 * 30)
@@ -59,18 +63,15 @@ def test_choosing_the_learning_rate_is_paid_for_in_the_plan() -> None:
         plan_run(AUTO, 1000, budget=10)
 
 
-def test_a_stream_that_can_afford_nothing_but_the_first_look_is_planned_so() -> None:
-    assert plan_run(all_methods()["soda-o"], 1000, budget=1).queries == {
-        "select": 1000,
-        "probe": 0,
-        "evaluate": 0,
-    }
-    assert plan_run(all_methods()["soda-o"], 1000, budget=1.5).total == 1500
+def test_the_plan_of_a_stream_may_cover_only_the_first_pass() -> None:
+    plan = plan_run(STREAM, 1000, budget=1)
+    assert plan.queries == {"select": 1000, "probe": 0, "evaluate": 0}
+    assert plan_run(STREAM, 1000, budget=1.5).total == 1500
 
 
-def test_progress_is_counted_to_what_the_steps_will_be() -> None:
-    counted = {
-        name: plan_run(all_methods()[name], 1000).counted
+def test_progress_ends_at_the_epoch_of_the_last_step() -> None:
+    last_epochs = {
+        name: plan_run(all_methods()[name], 1000).last_epoch
         for name in ("soda", "soda-e", "soda-o", "dine", "ma-so")
     }
-    assert counted == {"soda": None, "soda-e": 0, "soda-o": 80, "dine": 150, "ma-so": 150}
+    assert last_epochs == {"soda": None, "soda-e": 0, "soda-o": 80, "dine": 150, "ma-so": 150}

@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,12 +57,15 @@ class Answers:
         return largest
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per image: image, class, confidence."""
+        """One dictionary per image: image, class, confidence; None where it was not answered."""
         columns = zip(self.names, self.predictions.tolist(), self.confidences.tolist(), strict=True)
-        return [
-            {"image": name, "class": best, "confidence": round(confidence, 6)}
-            for name, best, confidence in columns
-        ]
+        rows: list[dict[str, Any]] = []
+        for name, best, confidence in columns:
+            row = {"image": name, "class": best, "confidence": round(confidence, 6)}
+            if math.isnan(confidence):
+                row |= {"class": None, "confidence": None}
+            rows.append(row)
+        return rows
 
     def csv(self) -> str:
         """The rows as CSV, with a header."""
@@ -69,7 +73,9 @@ class Answers:
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(["image", "class", "confidence"])
         for row in self.rows():
-            writer.writerow([row["image"], row["class"], f"{row['confidence']:.6f}"])
+            confidence = row["confidence"]
+            text = None if confidence is None else f"{confidence:.6f}"
+            writer.writerow([row["image"], row["class"], text])
         return buffer.getvalue()
 
     def json(self) -> str:

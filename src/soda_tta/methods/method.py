@@ -131,7 +131,9 @@ class Method(ABC):
         """Why the run ended, as a sentence, where the outcome gives no reason of its own."""
         steps = len(work.history)
         if outcome.stopped == "interrupted":
-            return f"Stopped by request after {steps:,} steps; the best adaptor so far is kept."
+            learned = not isinstance(outcome.adaptor, Identity)
+            kept = "; the best adaptor so far is kept" if learned else ""
+            return f"Stopped by request after {steps:,} step{'s' * (steps != 1)}{kept}."
         if outcome.stopped == "budget":
             return f"The budget of {work.plan.limit:,} queries was enough for {steps:,} steps."
         epochs = work.plan.epochs

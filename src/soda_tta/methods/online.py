@@ -51,8 +51,8 @@ class Online(Method):
                 f"{self.name} cannot use evolution: it converges on one set of images, and a "
                 "stream brings others; use search=multi-point or per-image."
             )
-        if self.arrival < 1:
-            raise MethodError(f"{self.name} needs arrival >= 1.")
+        if self.arrival < 1 or self.epochs < 1:
+            raise MethodError(f"{self.name} needs arrival >= 1 and epochs >= 1.")
         Queue(self.queue)  # refuses an impossible size
 
     @property
