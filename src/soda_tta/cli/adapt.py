@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.display import Display, money, table
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.cli.spelling import as_flags
 from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
 
@@ -172,15 +173,6 @@ def resume_with(options: argparse.Namespace) -> str:
 
 def show(options: argparse.Namespace, result: Run) -> int:
     """Print what came out, and the certificate if there are labels."""
-    if not options.json:
-        print_summary(
-            result,
-            images=options.images,
-            out=options.out,
-            price=options.price,
-            labels=options.labels,
-            classes=options.classes,
-        )
     certificate: Certificate | None = None
     problem: SodaError | None = None
     if options.labels and result.after is not None:
@@ -189,21 +181,47 @@ def show(options: argparse.Namespace, result: Run) -> int:
         except SodaError as error:
             problem = error
     if options.json:
-        facts: dict[str, Any] = {**result.summary(), "out": options.out}
-        if certificate is not None:
-            facts["certificate"] = certificate.facts()
-        if problem is not None:
-            facts["certificate_error"] = str(problem)
-        print(json.dumps(facts))
-    elif certificate is not None:
-        print(f"  {certificate.sentence}")
+        print(json.dumps(run_facts(options, result, certificate, problem)))
+    else:
+        print_run(options, result, certificate)
     if problem is not None:
         raise problem
+    return 130 if result.stopped == "interrupted" else 0
+
+
+def run_facts(
+    options: argparse.Namespace,
+    result: Run,
+    certificate: Certificate | None,
+    problem: SodaError | None,
+) -> dict[str, Any]:
+    """What came out, as JSON."""
+    facts: dict[str, Any] = {**result.summary(), "out": options.out}
+    if certificate is not None:
+        facts["certificate"] = certificate.facts()
+    if problem is not None:
+        facts["certificate_error"] = as_flags(str(problem))
     if result.stopped == "interrupted":
-        if not options.json:
-            print(f"continue with: {resume_with(options)}")
-        return 130
-    return 0
+        facts["continue_with"] = resume_with(options)
+    return facts
+
+
+def print_run(
+    options: argparse.Namespace, result: Run, certificate: Certificate | None
+) -> None:
+    """Print what came out for a person."""
+    print_summary(
+        result,
+        images=options.images,
+        out=options.out,
+        price=options.price,
+        labels=options.labels,
+        classes=options.classes,
+    )
+    if certificate is not None:
+        print(f"  {certificate.sentence}")
+    if result.stopped == "interrupted":
+        print(f"continue with: {resume_with(options)}")
 
 
 def classes_of(options: argparse.Namespace) -> Any:

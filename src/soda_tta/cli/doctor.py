@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 import textwrap
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.adapt import price
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.cli.spelling import as_flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +34,6 @@ DOCTOR_OPTIONS = {
     "--json": 0,
     "--seed": 1,
 }
-SETTING = re.compile(r'\b([a-z_]+)=("[^"]*"|\w+(?:\.\w+)*)')
 EPILOG = """\
 examples:
   soda-tta doctor --model model.onnx --images night/
@@ -126,21 +125,6 @@ def with_flags(examination: Examination) -> Examination:
         findings=findings,
         failure=None if failure is None else as_flags(failure),
     )
-
-
-def as_flags(text: str) -> str:
-    """Translate Python arguments in a text to flags of the command line.
-
-    >>> as_flags('Pass clean images (clean="DIR"), logits=True or request_size=1.')
-    'Pass clean images (--clean DIR), --logits or --request-size 1.'
-    """
-
-    def flag(match: re.Match[str]) -> str:
-        name = f"--{match[1].replace('_', '-')}"
-        value = match[2].strip('"')
-        return name if value == "True" else f"{name} {value}"
-
-    return SETTING.sub(flag, text)
 
 
 def adapt_command(words: Sequence[str], examination: Examination) -> str:
