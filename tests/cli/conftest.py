@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,9 +39,9 @@ def predict(images):
 def logits(images):
     return 8 * (images.mean(axis=(2, 3)) - 0.5) @ weights
 """
-ADAPT = "adapt --model {model}:predict --images night".split()
-SMALL = "--method soda --set epochs=2 --set batch=16 --set width=4 --set lr=0.05".split()
-APPLY = "apply --adaptor run --model {model}:predict --images night".split()
+ADAPT = shlex.split("adapt --model {model}:predict --images night")
+SMALL = shlex.split("--method soda --set epochs=2 --set batch=16 --set width=4 --set lr=0.05")
+APPLY = shlex.split("apply --adaptor run --model {model}:predict --images night")
 
 
 class Done(NamedTuple):

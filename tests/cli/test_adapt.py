@@ -2,12 +2,13 @@
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import ADAPT, SMALL, Soda, in_process
+from .conftest import ADAPT, MODEL, SMALL, Soda, in_process
 
 
 def test_a_run_is_written_and_summarised_in_a_separate_process(place: Path) -> None:
@@ -27,9 +28,7 @@ def test_json_prints_one_object_and_nothing_else(soda: Soda) -> None:
     assert done.err == ""
 
 
-def test_a_dry_run_prints_the_cost_and_sends_no_query(
-    soda: Soda, model: Any, place: Path
-) -> None:
+def test_a_dry_run_prints_the_cost_and_sends_no_query(soda: Soda, model: Any, place: Path) -> None:
     paper = [*ADAPT, "--method", "soda", "--dry-run"]
     files = sorted(place.rglob("*"))
     done = soda(*paper, "--price", "1.5", "--json")
@@ -52,7 +51,7 @@ def test_soda_e_is_the_default_and_states_what_a_budget_buys(soda: Soda) -> None
     assert summary["method"] == "soda-e" and sum(summary["queries"].values()) <= 60 * 40
     assert summary["reason"].endswith(".") and done.err == ""
     little = json.loads(soda(*ADAPT, "--budget", "3", "--out", "little", "--json").out)
-    assert little["queries"] == {"select": 40} and "too little" in little["reason"]
+    assert little["queries"] == {"select": 40} and "too few" in little["reason"]
 
 
 def test_a_dry_run_loads_the_model(soda: Soda) -> None:
@@ -91,8 +90,6 @@ def test_a_folder_that_holds_a_run_names_resume(soda: Soda, finished_run: None) 
 
 
 def test_a_model_whose_file_was_edited_is_another_model(soda: Soda, place: Path) -> None:
-    from .conftest import MODEL
-
     source = "SCALE = 1.0\n" + MODEL.replace("np.exp(8 * (", "np.exp(SCALE * 8 * (")
     (place / "scaled.py").write_text(source)
     adapt = ["adapt", "--model", "scaled.py:predict", "--images", "night", *SMALL, "--out", "run"]
@@ -101,5 +98,5 @@ def test_a_model_whose_file_was_edited_is_another_model(soda: Soda, place: Path)
     (place / "scaled.py").write_text(source.replace("SCALE = 1.0", "SCALE = -1.0"))
     done = soda(*adapt, "--resume")
     assert done.code == 2 and "another run" in done.err and "another --out" in done.err
-    apply = "apply --adaptor run --images night --model scaled.py:predict --out a.csv".split()
+    apply = shlex.split("apply --adaptor run --images night --model scaled.py:predict --out a.csv")
     assert "not the model the adaptor was learned for" in soda(*apply).err

@@ -20,7 +20,7 @@ def write_labels(path: Path, names: list[str]) -> None:
     [
         (None, "missing.csv"),
         ("00.png,0\n", "file,label"),
-        ("file,label\nother.png,0\n", "no label belongs"),
+        ("file,label\nother.png,0\n", "none of the labels belongs"),
     ],
 )
 def test_labels_are_checked_before_the_first_query(

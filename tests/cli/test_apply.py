@@ -1,6 +1,7 @@
 """`soda-tta apply`: answers that were billed are kept, and no file of the user is overwritten."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def test_json_prints_one_object_and_nothing_else(
 def test_adapted_images_are_saved_without_a_model(
     soda: Soda, place: Path, finished_run: None
 ) -> None:
-    words = "apply --adaptor run --images night --save-images".split()
+    words = shlex.split("apply --adaptor run --images night --save-images")
     done = soda(*words, "day")
     assert done.code == 0 and "40 adapted images -> day" in done.err
     assert len(list((place / "day").glob("*.png"))) == 40
@@ -137,8 +138,12 @@ def test_images_are_saved_before_the_first_query_and_only_once(
     assert done.code == 2 and len(list((place / "adapted").iterdir())) == 40
     command = done.err.rstrip().splitlines()[-1]
     assert command.endswith("--resume") and "--save-images" not in command
-    done = soda(*IN_PIECES, "--save-images", "again", "--out", "answers.csv", "--resume")
-    assert done.code == 2 and "no --save-images" in done.err and not (place / "again").exists()
+    again = [*IN_PIECES, "--save-images", "again", "--out", "answers.csv"]
+    done = soda(*again)
+    assert done.code == 2 and "continue with --resume" in done.err
+    done = soda(*again, "--resume")
+    assert done.code == 2 and "no --save-images" in done.err
+    assert not (place / "again").exists()
     model.fails_after = None
     assert soda(*IN_PIECES, "--out", "answers.csv", "--resume").code == 0
     assert model.queries == 40
@@ -154,7 +159,7 @@ def test_a_card_and_an_adaptor_are_enough(soda: Soda, place: Path, finished_run:
 
 
 def test_answers_to_a_file_need_a_model(soda: Soda, place: Path, finished_run: None) -> None:
-    words = "apply --adaptor run --images night --save-images s --out a.csv".split()
+    words = shlex.split("apply --adaptor run --images night --save-images s --out a.csv")
     done = soda(*words)
     assert done.code == 2 and "need --model" in done.err and not (place / "s").exists()
 
@@ -190,7 +195,7 @@ def test_a_run_that_has_not_ended_names_resume(
     soda: Soda, model: Any, place: Path, words: list[str]
 ) -> None:
     model.fails_after = 60
-    method = "--method da-zoo-input --set epochs=2 --set batch=20 --out run".split()
+    method = shlex.split("--method da-zoo-input --set epochs=2 --set batch=20 --out run")
     assert soda(*ADAPT, *method).code == 2
     done = soda(*words)
     assert done.code == 2 and "has not ended" in done.err and "--resume" in done.err

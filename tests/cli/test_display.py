@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_the_summary_is_coloured_only_on_terminals_without_no_color(
 
 def test_a_run_is_displayed_live_on_a_terminal(place: Path) -> None:
     words = [word.format(model=unique("model", place)) for word in ADAPT]
-    words += "--method soda --set epochs=60 --set batch=16 --set width=4 --out live".split()
+    words += shlex.split("--method soda --set epochs=60 --set batch=16 --set width=4 --out live")
     shown = in_terminal([*SODA, *words], place)
     for text in ("learning", "queries", "mutual information", "epoch"):
         assert text in shown

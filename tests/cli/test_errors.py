@@ -1,6 +1,7 @@
 """Errors of all commands: one line that names the remedy, in flags; a traceback with --debug."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -22,15 +23,24 @@ MODEL = ["--model", "{model}:predict"]
         ([*ADAPT], "--out RUN"),
         ([*ADAPT, "--out", "r", "--price", "-1"], "'-1' is not a valid price"),
         ([*ADAPT, "--out", "r", "--method", "soda", "--set", "tau=2"], "--set tau=2"),
-        ("adapt --model {model}:logits --images night --out r".split(), "pass --logits"),
-        ("adapt --model {model}:nothing --images night --out r".split(), "no function"),
-        ("adapt --model weights.pth --images night --out r".split(), "export the model to ONNX"),
-        ("adapt --model none.onnx --images night --out r".split(), "does not exist"),
-        (["adapt", *MODEL, *"--images nowhere --out r".split()], "does not exist"),
-        ("apply --adaptor night/00.png --images night --save-images x".split(), "not an adaptor"),
-        ("apply --adaptor night --images night".split(), "give --model"),
-        ("apply --adaptor night --images night --save-images x --resume".split(), "give --out"),
-        ("export nowhere x.onnx".split(), "does not exist"),
+        (shlex.split("adapt --model {model}:logits --images night --out r"), "pass --logits"),
+        (shlex.split("adapt --model {model}:nothing --images night --out r"), "no function"),
+        (
+            shlex.split("adapt --model weights.pth --images night --out r"),
+            "export the model to ONNX",
+        ),
+        (shlex.split("adapt --model none.onnx --images night --out r"), "does not exist"),
+        (["adapt", *MODEL, *shlex.split("--images nowhere --out r")], "does not exist"),
+        (
+            shlex.split("apply --adaptor night/00.png --images night --save-images x"),
+            "not an adaptor",
+        ),
+        (shlex.split("apply --adaptor night --images night"), "give --model"),
+        (
+            shlex.split("apply --adaptor night --images night --save-images x --resume"),
+            "give --out",
+        ),
+        (shlex.split("export nowhere x.onnx"), "does not exist"),
         (["adapt", "--images", "night"], "required: --model"),
         (["raport"], "invalid choice"),
     ],

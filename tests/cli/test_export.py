@@ -17,9 +17,7 @@ def test_the_onnx_file_gives_what_pytorch_gives(
     assert "checked with ONNX Runtime" in soda("export", "run", "other.onnx").out
 
 
-def test_a_file_is_overwritten_only_with_force(
-    soda: Soda, place: Path, finished_run: None
-) -> None:
+def test_a_file_is_overwritten_only_with_force(soda: Soda, place: Path, finished_run: None) -> None:
     (place / "model.onnx").write_bytes(b"the user's own")
     done = soda("export", "run", "model.onnx")
     assert done.code == 2 and "--force" in done.err

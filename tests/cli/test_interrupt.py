@@ -63,7 +63,7 @@ def test_a_run_stopped_in_its_first_pass_prints_json_and_continues(
 ) -> None:
     words = [*ADAPT, "--method", method, "--request-size", "10", "--out", "run", "--json"]
     if method != "soda-e":
-        words += "--set epochs=1 --set width=4 --set batch=20".split()
+        words += shlex.split("--set epochs=1 --set width=4 --set batch=20")
     else:
         words += ["--budget", "20"]
     with monkeypatch.context() as stopped:

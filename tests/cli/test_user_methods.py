@@ -1,4 +1,4 @@
-"""A method from a file of the user: mistakes in it are reported as such, its queries are counted."""
+"""A method from a file of the user: mistakes are reported as such, queries are counted."""
 
 import json
 import re

@@ -7,6 +7,7 @@ command line needs the flag (`--resume`).
 from __future__ import annotations
 
 import re
+import sys
 
 from soda_tta.cli.options import MODEL_FLAGS
 
@@ -58,6 +59,11 @@ def as_flags(text: str) -> str:
     for phrase, replacement in PHRASES.items():
         text = text.replace(phrase, replacement)
     return ARGUMENT.sub(_as_flag, text)
+
+
+def complain(text: str) -> None:
+    """Print a line to standard error."""
+    print(f"soda-tta: {as_flags(text)}", file=sys.stderr)
 
 
 def _as_flag(match: re.Match[str]) -> str:
