@@ -25,14 +25,14 @@ from soda_tta.cli import (
     methods,
     report,
 )
-from soda_tta.cli.spelling import as_flags
+from soda_tta.cli.spelling import complain
 from soda_tta.errors import SodaError
 
 COMMANDS = (
     *(demo, doctor, adapt, apply, export, report),
     *(methods, corrupt, data, bench, completion),
 )
-NO_SPACE = "No space left on device: free some and run again with --resume."
+NO_SPACE = "No space left on device: free some and run again"
 UNEXPECTED = 70  # EX_SOFTWARE: a bug of ours
 
 
@@ -52,11 +52,13 @@ def build_parser() -> argparse.ArgumentParser:
         "probabilities.",
         epilog="Start with 'soda-tta demo'. Each command explains itself: soda-tta COMMAND --help.",
     )
-    parser.add_argument("--version", action="version", version=f"soda-tta {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"soda-tta {__version__}")
     parser.add_argument(
         "--debug", action="store_true", help="show the traceback of an error; also after a command"
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
     for module in COMMANDS:
         module.add_to(commands)
     return parser
@@ -83,13 +85,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        return failed(error)
+        return failed(error, resumable=hasattr(options, "resume"))
 
 
-def failed(error: Exception) -> int:
-    """Print what went wrong in one line; returns the exit status."""
+def failed(error: Exception, *, resumable: bool) -> int:
+    """Print what went wrong in one line; returns the exit status.
+
+    Parameters
+    ----------
+    error : what was raised.
+    resumable : whether the command has the option --resume.
+    """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        complain(NO_SPACE)
+        complain(f"{NO_SPACE} with --resume." if resumable else f"{NO_SPACE}.")
         silence(sys.stdout)
         return 2
     if isinstance(error, SodaError):
@@ -98,11 +106,6 @@ def failed(error: Exception) -> int:
     text = " ".join(f"{type(error).__name__}: {error}".split())
     complain(f"{text}. This is a bug in soda-tta; run again with --debug and report the traceback.")
     return UNEXPECTED
-
-
-def complain(text: str) -> None:
-    """Print a line to standard error, with flags in place of Python spellings."""
-    print(f"soda-tta: {as_flags(text)}", file=sys.stderr)
 
 
 def silence(stream: TextIO) -> None:

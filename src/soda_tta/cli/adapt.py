@@ -1,4 +1,4 @@
-"""`soda-tta adapt`: learn to change the images so that the deployed model does better."""
+"""Learn from unlabelled images how to change them so that the deployed model does better."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, money, table
 from soda_tta.cli.interrupt import Interrupt
-from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from
+from soda_tta.cli.spelling import as_flags
 from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
 
@@ -23,14 +24,19 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  soda-tta adapt --model model.onnx --images night/ --out runs/night --budget 5 --dry-run --price 1.5
-  soda-tta adapt --model model.onnx --mean 0.49,0.48,0.45 --std 0.2 --logits --images night/ --out runs/b
-  soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night --labels some.csv
-  soda-tta adapt ... --method soda --set lr=auto      the paper's method; its learning rate is chosen
-                                                      without labels
-  soda-tta adapt ... --out runs/night --resume        continue after a crash, a kill or Ctrl-C
+  what would it cost?
+    soda-tta adapt --model model.onnx --images night/ --budget 5 --dry-run --price 1.5
+  a model of logits that expects normalised images
+    soda-tta adapt --model model.onnx --logits --mean 0.49,0.48,0.45 --std 0.2 \\
+                   --images night/ --out runs/night
+  a model behind an address, and labels of some images to certify the gain
+    soda-tta adapt --model http://host:8000/v2/models/cats --images night/ --out runs/night \\
+                   --labels some.csv
+  the paper's method, with a learning rate that is chosen without labels
+    soda-tta adapt --model model.onnx --images night/ --out runs/paper --method soda --set lr=auto
+  continue after a crash, a kill or Ctrl-C: the same command and --resume
 
-Every query is counted. A run that was killed continues where it stopped: no completed step is billed twice.
+Every query is counted. A killed run continues where it stopped: no completed step is billed twice.
 """
 KEPT = "What was answered so far is kept"
 
@@ -51,7 +57,10 @@ def add_to(commands: Any) -> None:
         "--out", metavar="RUN", help="folder for the run (not needed with --dry-run)"
     )
     group.add_argument(
-        "--method", default="soda-e", metavar="NAME", help="see 'soda-tta methods' (default soda-e)"
+        "--method",
+        default="soda-e",
+        metavar="NAME",
+        help="see 'soda-tta methods' (default: soda-e)",
     )
     group.add_argument(
         "--budget",
@@ -64,11 +73,10 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="change a setting of the method, such as level=0.001; see 'soda-tta methods NAME'",
+        help="change a setting of the method, such as level=0.001; may be repeated; "
+        "see 'soda-tta methods NAME'",
     )
-    group.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
-    )
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument(
         "--dry-run", action="store_true", help="print what the run would cost; no query is sent"
@@ -79,16 +87,14 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--labels",
         metavar="FILE",
-        help="true classes of some images (20 to 100 are enough): certifies the gain afterwards",
+        help="true classes of some images (20 to 100 are enough), to certify the gain after the run",
     )
     group.add_argument(
         "--classes",
         metavar="FILE",
-        help="names of the model's classes, one per line, for --labels by name",
+        help="names of the model's classes, one per line, if --labels holds names",
     )
-    group.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON and nothing else"
-    )
+    add_json(group)
     parser.set_defaults(run=run)
 
 
@@ -114,7 +120,7 @@ def check_labels(options: argparse.Namespace, images: Images) -> None:
         names = [images.name(index) for index in range(len(images))]
         read_labels(options.labels, names, classes_of(options), None)
     elif options.classes:
-        raise RunError("--classes names what --labels mean; give --labels too.")
+        raise RunError("--classes explains the names in --labels; give --labels too.")
 
 
 def check_out(options: argparse.Namespace) -> None:
@@ -172,15 +178,6 @@ def resume_with(options: argparse.Namespace) -> str:
 
 def show(options: argparse.Namespace, result: Run) -> int:
     """Print what came out, and the certificate if there are labels."""
-    if not options.json:
-        print_summary(
-            result,
-            images=options.images,
-            out=options.out,
-            price=options.price,
-            labels=options.labels,
-            classes=options.classes,
-        )
     certificate: Certificate | None = None
     problem: SodaError | None = None
     if options.labels and result.after is not None:
@@ -189,21 +186,45 @@ def show(options: argparse.Namespace, result: Run) -> int:
         except SodaError as error:
             problem = error
     if options.json:
-        facts: dict[str, Any] = {**result.summary(), "out": options.out}
-        if certificate is not None:
-            facts["certificate"] = certificate.facts()
-        if problem is not None:
-            facts["certificate_error"] = str(problem)
-        print(json.dumps(facts))
-    elif certificate is not None:
-        print(f"  {certificate.sentence}")
+        print(json.dumps(run_facts(options, result, certificate, problem)))
+    else:
+        print_run(options, result, certificate)
     if problem is not None:
         raise problem
+    return 130 if result.stopped == "interrupted" else 0
+
+
+def run_facts(
+    options: argparse.Namespace,
+    result: Run,
+    certificate: Certificate | None,
+    problem: SodaError | None,
+) -> dict[str, Any]:
+    """What came out, as JSON."""
+    facts: dict[str, Any] = {**result.summary(), "out": options.out}
+    if certificate is not None:
+        facts["certificate"] = certificate.facts()
+    if problem is not None:
+        facts["certificate_error"] = as_flags(str(problem))
     if result.stopped == "interrupted":
-        if not options.json:
-            print(f"continue with: {resume_with(options)}")
-        return 130
-    return 0
+        facts["continue_with"] = resume_with(options)
+    return facts
+
+
+def print_run(options: argparse.Namespace, result: Run, certificate: Certificate | None) -> None:
+    """Print what came out for a person."""
+    print_summary(
+        result,
+        images=options.images,
+        out=options.out,
+        price=options.price,
+        labels=options.labels,
+        classes=options.classes,
+    )
+    if certificate is not None:
+        print(f"  {certificate.sentence}")
+    if result.stopped == "interrupted":
+        print(f"continue with: {resume_with(options)}")
 
 
 def classes_of(options: argparse.Namespace) -> Any:

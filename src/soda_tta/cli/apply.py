@@ -1,4 +1,4 @@
-"""`soda-tta apply`: a saved adaptor on new images, one query per image."""
+"""Apply a saved adaptor to new images: one query per image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
 from soda_tta.cli.interrupt import Interrupt
-from soda_tta.cli.options import add_images, add_model, images_from, model_options
+from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_options
+from soda_tta.cli.spelling import complain
 from soda_tta.errors import BoxError, SodaError
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from soda_tta.data import Images
     from soda_tta.engine.apply import Answers
 
+EXAMPLES = """\
+examples:
+  soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ --out answers.csv
+  soda-tta apply --adaptor runs/night --images tonight/ --save-images adapted/
+
+What was specified about the model for the run (--mean, --logits ...) is taken over; --output,
+--size and how to reach the model are not.
+"""
 KEPT = "What was answered so far is kept"
 
 
@@ -29,28 +38,28 @@ def add_to(commands: Any) -> None:
         "apply",
         help="apply a saved adaptor to new images: one query per image",
         description=__doc__,
-        epilog="example: soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ "
-        "--out answers.csv. What was specified about the model when the run was made (--mean, "
-        "--logits ...) is taken over; --output, --size and how to reach the model are not.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--adaptor", required=True, metavar="RUN", help="a run folder or an adaptor.safetensors"
     )
     add_model(parser, required=False)
     add_images(parser)
-    parser.add_argument(
+    group = parser.add_argument_group("the answers")
+    group.add_argument(
         "--out",
         metavar="FILE",
         help="file for the answers, .csv or .json (default: CSV on standard output)",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite --out if it exists")
-    parser.add_argument(
+    group.add_argument("--force", action="store_true", help="overwrite --out if it exists")
+    group.add_argument(
         "--resume", action="store_true", help="continue answers to --out that were interrupted"
     )
-    parser.add_argument(
+    group.add_argument(
         "--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model"
     )
-    parser.add_argument("--json", action="store_true", help="print the answers as JSON")
+    add_json(group)
     parser.set_defaults(run=run)
 
 
@@ -61,12 +70,11 @@ def run(options: argparse.Namespace) -> int:
 
     saved = load_adaptor(options.adaptor)
     images = images_from(options)
-    if options.save_images:
-        save_images(options, images, saved.adaptor)
     if options.model is not None:
-        return ask(options, images)
+        return ask(options, images, saved.adaptor)
+    save_images(options, images, saved.adaptor)
     for text in saved.notices:
-        print(f"soda-tta: {text}", file=sys.stderr)
+        complain(text)
     if options.json:
         print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
     else:
@@ -84,9 +92,18 @@ def check(options: argparse.Namespace) -> None:
         raise SodaError("--resume continues answers in a file: give --out, and no --save-images.")
 
 
-def ask(options: argparse.Namespace, images: Images) -> int:
+def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor) -> int:
     """Get the answers and print or write them."""
     from soda_tta.engine.apply import apply
+    from soda_tta.engine.events import Event, Planned
+
+    def listen(event: Event) -> None:
+        # Now the file of the answers is known to be writable, and nothing is billed yet.
+        if isinstance(event, Planned) and options.save_images:
+            display.progress.stop()
+            save_images(options, images, adaptor)
+            display.progress.start()
+        display(event)
 
     try:
         with Interrupt() as interrupt, Display(quiet=options.json) as display:
@@ -98,7 +115,7 @@ def ask(options: argparse.Namespace, images: Images) -> int:
                 resume=options.resume,
                 force=options.force,
                 stop=interrupt,
-                listener=display,
+                listener=listen,
                 **model_options(options),
             )
     except KeyboardInterrupt:  # the second, in the middle of a request
@@ -132,16 +149,14 @@ def how_to_continue(options: argparse.Namespace) -> str:
 
 def report(options: argparse.Namespace, answers: Answers) -> None:
     """Print the answers, or where they were written."""
-    if options.out is not None:
-        count = len(answers.names)
-        queries = answers.ledger.total
-        print(f"{count:,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
     if options.json:
         saved = {"saved": options.save_images} if options.save_images else {}
         facts = {"queries": answers.ledger.total, "out": options.out, **saved}
         print(json.dumps({**facts, "answers": answers.rows()}))
     elif options.out is not None:
-        return
+        count = len(answers.names)
+        queries = answers.ledger.total
+        print(f"{count:,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
     else:
         sys.stdout.write(answers.csv())
 

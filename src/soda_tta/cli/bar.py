@@ -1,4 +1,4 @@
-"""Progress on standard error: a line that vanishes when the work is done."""
+"""Progress on standard error, which disappears when the work is done."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Live:
-    """A bar with what stands beside it. Silent when standard error is not a terminal, or when asked to be quiet.
+    """A bar and its columns. Nothing is drawn if standard error is not a terminal, or if `quiet`.
 
     Colours follow the terminal and NO_COLOR.
     """
@@ -54,12 +54,13 @@ class Live:
         self.progress.stop()
 
     def say(self, text: str) -> None:
+        """Print a notice above the bar."""
         if not self.quiet:
             self.console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
 
 
 class TwoLines(Progress):
-    """A bar, and a second line below it where there is more to tell than fits beside."""
+    """A bar, and a second line below it for what does not fit beside it."""
 
     def __init__(self, *columns: ProgressColumn, **options: Any) -> None:
         self.second = ""
@@ -72,7 +73,7 @@ class TwoLines(Progress):
 
 
 class Bar(Live):
-    """For work that is counted in images or in bytes."""
+    """A bar for work that is counted in images or in bytes."""
 
     def __init__(
         self, what: str, total: int | None = None, *, in_bytes: bool = False, quiet: bool = False
@@ -81,7 +82,9 @@ class Bar(Live):
         self.task = self.progress.add_task(what, total=total)
 
     def advance(self, count: int) -> None:
+        """Count so many more."""
         self.progress.advance(self.task, count)
 
     def reach(self, done: int, total: int | None) -> None:
+        """Show that so many of `total` are done."""
         self.progress.update(self.task, completed=done, total=total)

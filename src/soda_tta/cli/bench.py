@@ -1,4 +1,4 @@
-"""`soda-tta bench`: run a grid of experiments, print its tables, draw its figures."""
+"""Run a grid of experiments, print its tables, draw its figures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
+from soda_tta.cli.options import add_json
 from soda_tta.errors import SodaError
 
 if TYPE_CHECKING:
@@ -41,10 +42,10 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    verbs = parser.add_subparsers(title="commands", dest="verb", metavar="COMMAND", required=True)
     for add_verb in (add_list, add_run, add_table, add_figure, add_merge):
         verb = add_verb(verbs)
-        verb.add_argument("--json", action="store_true", help="print machine-readable JSON")
+        add_json(verb)
 
 
 def add_list(verbs: Any) -> Parser:
@@ -67,7 +68,7 @@ def add_run(verbs: Any) -> Parser:
         type=at_least_one,
         default=1,
         metavar="N",
-        help="number of processes, with one thread each (default 1)",
+        help="number of processes, with one thread each (default: 1)",
     )
     parser.add_argument("--only", metavar="METHOD", help="run only the cells of this method")
     parser.add_argument(
@@ -88,14 +89,21 @@ def add_run(verbs: Any) -> Parser:
 
 def add_scale(parser: Parser) -> None:
     """The size of a built-in grid."""
-    parser.add_argument("--scale", default="desk", help="paper, desk (default) or tiny")
+    parser.add_argument(
+        "--scale", default="desk", metavar="NAME", help="paper, desk (default) or tiny"
+    )
 
 
 def add_table(verbs: Any) -> Parser:
     """Options of `bench table`."""
     parser: Parser = verbs.add_parser("table", help="print accuracies by corruption and method")
-    parser.add_argument("store", metavar="DIR")
-    parser.add_argument("--format", default="markdown", choices=["markdown", "csv", "latex"])
+    parser.add_argument("store", metavar="DIR", help="a results store")
+    parser.add_argument(
+        "--format",
+        default="markdown",
+        choices=["markdown", "csv", "latex"],
+        help="how to print the table (default: markdown)",
+    )
     parser.set_defaults(run=print_table)
     return parser
 
@@ -105,15 +113,21 @@ def add_figure(verbs: Any) -> Parser:
     parser: Parser = verbs.add_parser(
         "figure", help="draw a figure as SVG or PNG, or print its data (--json)"
     )
-    parser.add_argument("store", metavar="DIR")
-    parser.add_argument("--kind", required=True, choices=FIGURES)
+    parser.add_argument("store", metavar="DIR", help="a results store")
+    parser.add_argument(
+        "--kind", required=True, choices=FIGURES, help="what to draw; heat is tau x rho"
+    )
     parser.add_argument(
         "--out", metavar="FILE", help="an .svg or .png file; not needed with --json"
     )
-    parser.add_argument("--method", help="tsne, pictures: the method to show (default soda)")
-    parser.add_argument("--corruption", help="tsne: the corruption (default: the store's first)")
     parser.add_argument(
-        "--image", type=int, metavar="N", help="pictures: the index of the image (default 0)"
+        "--method", metavar="NAME", help="tsne, pictures: the method to show (default: soda)"
+    )
+    parser.add_argument(
+        "--corruption", metavar="NAME", help="tsne: the corruption (default: the store's first)"
+    )
+    parser.add_argument(
+        "--image", type=int, metavar="N", help="pictures: the index of the image (default: 0)"
     )
     parser.set_defaults(run=draw)
     return parser
@@ -122,8 +136,8 @@ def add_figure(verbs: Any) -> Parser:
 def add_merge(verbs: Any) -> Parser:
     """Options of `bench merge`."""
     parser: Parser = verbs.add_parser("merge", help="combine several stores into one")
-    parser.add_argument("stores", nargs="+", metavar="DIR")
-    parser.add_argument("--out", required=True, metavar="DIR")
+    parser.add_argument("stores", nargs="+", metavar="DIR", help="the stores to combine")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the combined store")
     parser.set_defaults(run=merge)
     return parser
 

@@ -1,7 +1,7 @@
-"""`soda-tta completion`: a script with which a shell completes commands, options and choices.
+"""Print a script with which a shell completes commands, options and choices.
 
-The script is made from the parser itself, so it is always up to date. It is static: the shell never
-starts Python.
+The script is made from the parser itself, so it is always up to date. It is static: the shell
+never starts Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ examples:
   soda-tta completion fish > ~/.config/fish/completions/soda-tta.fish
 """
 SHELLS = ("bash", "zsh", "fish")
-FILES = ("DIR", "FILE", "RUN", "M")  # metavars of arguments that are paths
+FILES = ("DIR", "FILE", "RUN", "MODEL", "PATH")  # metavars of arguments that are paths
 
 
 def add_to(commands: Any) -> None:

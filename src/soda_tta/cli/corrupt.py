@@ -1,4 +1,4 @@
-"""`soda-tta corrupt`: write images under one or more of the 19 corruptions."""
+"""Write copies of images under one or more of the 19 corruptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
-from soda_tta.cli.options import add_images
+from soda_tta.cli.options import add_images, add_json
 
 EXAMPLES = """\
 examples:
@@ -48,9 +48,9 @@ def add_to(commands: Any) -> None:
         "--severity",
         default="5",
         metavar="N",
-        help="1 to 5 (default 5), several separated by commas, or all",
+        help="1 to 5 (default: 5), several separated by commas, or all",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="where to write")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
         "--layout",
         default="folder",
@@ -58,9 +58,7 @@ def add_to(commands: Any) -> None:
         help="folder: PNG files named as the originals (default); cifar-c: one .npy file with all "
         "five severities, and labels.npy; imagenet-c: corruption/severity/class/*.JPEG",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     parser.add_argument(
         "--frost", metavar="DIR", help="photographs of frost (default: frost is drawn)"
     )
@@ -69,9 +67,7 @@ def add_to(commands: Any) -> None:
         choices=["cifar", "imagenet"],
         help="strength of the corruptions (default: cifar up to 64 pixels, else imagenet)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`soda-tta data`: list the data sets on this machine, or download one."""
+"""List the data sets on this machine, or download one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from soda_tta.cli.display import table
+from soda_tta.cli.options import add_json
 
 EXAMPLES = """\
 examples:
@@ -28,7 +29,9 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(
+        title="commands", dest="action", metavar="COMMAND", required=True
+    )
     listing = actions.add_parser("list", help="which data sets exist, where, and their size")
     add_json(listing)
     listing.set_defaults(run=run_list)
@@ -47,13 +50,6 @@ def add_to(commands: Any) -> None:
     getting.add_argument("--again", action="store_true", help="download even if the files exist")
     add_json(getting)
     getting.set_defaults(run=run_get)
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, nothing else"
-    )
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -78,7 +74,7 @@ def run_list(options: argparse.Namespace) -> int:
     if not homes():
         print("No data home: set SODA_TTA_DATA to a folder, or download a data set to the cache.")
     if missing:
-        print("\nNot here:")
+        print("\nNot on this machine:")
         print(table([(name, f"{KNOWN[name].what}: {KNOWN[name].source}") for name in missing]))
     return 0
 

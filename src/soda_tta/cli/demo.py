@@ -1,4 +1,4 @@
-"""`soda-tta demo`: a real black-box model fails on hazy digits and recovers. No download needed."""
+"""Watch a real black-box model fail on hazy digits and recover. No download needed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, table
+from soda_tta.cli.options import add_json
 
 if TYPE_CHECKING:
     from soda_tta.demo import Demo
@@ -24,18 +25,16 @@ def add_to(commands: Any) -> None:
         "--out",
         default="soda-demo",
         metavar="DIR",
-        help="folder for everything the demo makes (default soda-demo)",
+        help="folder for everything the demo makes (default: soda-demo)",
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=0,
         metavar="S",
-        help="another seed gives another model and other haze (default 0)",
+        help="another seed gives another model and other haze (default: 0)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON and nothing else"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -86,7 +85,7 @@ def print_results(demo: Demo, folder: str) -> None:
     ]
     print(f"\n{table(rows)}")
     print("\nNo label was used to adapt; labels only measured the accuracies.")
-    print("Next, your own model:  soda-tta adapt --model M --images DIR --out RUN --dry-run")
+    print("Next, your own model:  soda-tta adapt --model MODEL --images DIR --out RUN --dry-run")
 
 
 def bar(share: float) -> str:

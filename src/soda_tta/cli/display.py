@@ -1,7 +1,10 @@
-"""What a person sees while a run works. Progress goes to standard error, results to standard output."""
+"""What a person sees during a run. Progress goes to standard error, results to standard output."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import TaskID, TextColumn
@@ -79,6 +82,18 @@ def table(rows: list[tuple[str, Any]]) -> str:
     """Two aligned columns."""
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
+
+
+def print_columns(margin: str, text: str) -> None:
+    """Print a text beside a margin, wrapped if standard output is a terminal."""
+    if not sys.stdout.isatty():
+        print(f"{margin}{text}".rstrip())
+        return
+    width = max(30, shutil.get_terminal_size().columns - len(margin))
+    first, *rest = textwrap.wrap(text, width) or [""]
+    print(f"{margin}{first}".rstrip())
+    for line in rest:
+        print(" " * len(margin) + line)
 
 
 def money(queries: int, price: float | None) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 import textwrap
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.adapt import price
 from soda_tta.cli.bar import Bar
-from soda_tta.cli.options import add_images, add_model, images_from, model_from
+from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from
+from soda_tta.cli.spelling import as_flags
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +34,6 @@ DOCTOR_OPTIONS = {
     "--json": 0,
     "--seed": 1,
 }
-SETTING = re.compile(r'\b([a-z_]+)=("[^"]*"|\w+(?:\.\w+)*)')
 EPILOG = """\
 examples:
   soda-tta doctor --model model.onnx --images night/
@@ -61,7 +60,7 @@ def add_to(commands: Any) -> None:
     )
     add_model(parser)
     add_images(parser)
-    group = parser.add_argument_group("examination")
+    group = parser.add_argument_group("the examination")
     group.add_argument(
         "--clean", metavar="DIR", help="images from before the shift; they need no labels"
     )
@@ -72,15 +71,13 @@ def add_to(commands: Any) -> None:
         help="accuracy of the model on clean images, as a share of 1, if it is known",
     )
     group.add_argument(
-        "--sample", type=int, default=500, metavar="N", help="images to examine (default 500)"
+        "--sample", type=int, default=500, metavar="N", help="images to examine (default: 500)"
     )
     group.add_argument(
         "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
     )
-    group.add_argument(
-        "--seed", type=int, default=0, metavar="S", help="seed of everything random (default 0)"
-    )
-    group.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
+    add_json(group)
     parser.set_defaults(run=run)
 
 
@@ -126,21 +123,6 @@ def with_flags(examination: Examination) -> Examination:
         findings=findings,
         failure=None if failure is None else as_flags(failure),
     )
-
-
-def as_flags(text: str) -> str:
-    """Translate Python arguments in a text to flags of the command line.
-
-    >>> as_flags('Pass clean images (clean="DIR"), logits=True or request_size=1.')
-    'Pass clean images (--clean DIR), --logits or --request-size 1.'
-    """
-
-    def flag(match: re.Match[str]) -> str:
-        name = f"--{match[1].replace('_', '-')}"
-        value = match[2].strip('"')
-        return name if value == "True" else f"{name} {value}"
-
-    return SETTING.sub(flag, text)
 
 
 def adapt_command(words: Sequence[str], examination: Examination) -> str:

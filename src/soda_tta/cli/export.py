@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+from soda_tta.cli.options import add_json
+from soda_tta.cli.spelling import complain
 from soda_tta.errors import SodaError
 
 
@@ -19,14 +20,14 @@ def add_to(commands: Any) -> None:
         description=__doc__,
         epilog="example: soda-tta export runs/night night.onnx",
     )
-    parser.add_argument("adaptor", metavar="RUN", help="a run directory or an adaptor.safetensors")
+    parser.add_argument("adaptor", metavar="RUN", help="a run folder or an adaptor.safetensors")
     parser.add_argument(
         "onnx",
         metavar="FILE",
         help="the ONNX file to write; its input and output are NCHW RGB images in [0, 1]",
     )
     parser.add_argument("--force", action="store_true", help="overwrite an existing file")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         raise SodaError(f"{target} already exists. Choose another name, or add --force.")
     saved = load_adaptor(options.adaptor)
     for text in saved.notices:
-        print(f"soda-tta: {text}", file=sys.stderr)
+        complain(text)
     deviation = saved.adaptor.to_onnx(options.onnx)
     if options.json:
         print(json.dumps({"onnx": options.onnx, "largest_deviation": deviation}))

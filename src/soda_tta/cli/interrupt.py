@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill. A run stops after its step, or at once if asked twice; other commands stop at once."""
+"""Ctrl-C and SIGTERM: a run stops after its step, or at once after a second signal."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Interrupt:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        print("\nstopping after this step; once more to stop at once.", file=sys.stderr)
+        print("\nstopping after this step; press Ctrl-C again to stop at once.", file=sys.stderr)
 
 
 @contextmanager
 def stopped_like_ctrl_c() -> Iterator[None]:
-    """A polite kill, as a batch system sends it, cleans up as Ctrl-C does; and so does Ctrl-C in the background."""
+    """Let SIGTERM, which batch systems send, clean up as Ctrl-C does, also in the background."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

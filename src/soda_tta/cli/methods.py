@@ -1,10 +1,13 @@
-"""`soda-tta methods`: every method, what it needs and what it costs."""
+"""List the methods, what they need and what they cost."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from typing import Any
+
+from soda_tta.cli.display import print_columns
+from soda_tta.cli.options import add_json
 
 IMAGES = 10_000  # the paper's number, for which costs are shown
 
@@ -17,9 +20,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "name", nargs="?", metavar="NAME", help="one method: all its settings and what they mean"
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print machine-readable JSON, with all settings"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
@@ -30,13 +31,13 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(rows))
         return 0
     width = max(len("method"), *(len(row["name"]) for row in rows))
-    print(f"{'method':<{width}} {'needs':<14} {'queries per image':>17}  what it does")
+    print(f"{'method':<{width}}  {'needs':<13}  queries*  what it does")
     for row in rows:
-        cost = f"{row['queries_per_image']:>17,.0f}"
-        print(f"{row['name']:<{width}} {row['needs']:<14} {cost}  {row['summary']}")
-    print(f"\nQueries per image: for {IMAGES:,} images, without a budget.")
+        cost = f"{row['queries_per_image']:>8,.0f}"
+        print_columns(f"{row['name']:<{width}}  {row['needs']:<13}  {cost}  ", row["summary"])
+    print(f"\n* per image, for {IMAGES:,} images and without a budget")
     if options.name is None:
-        print("The settings of a method: soda-tta methods NAME")
+        print("To see the settings of a method: soda-tta methods NAME")
     else:
         print_settings(rows[0])
     return 0
@@ -68,11 +69,11 @@ def print_settings(row: dict[str, Any]) -> None:
 
     settings = row["settings"]
     if not settings:
-        print("\nIt has no settings.")
+        print("\nThis method has no settings.")
         return
-    print("\nIts settings; change one with --set NAME=VALUE:")
+    print("\nSettings (change one with --set NAME=VALUE):")
     shown = {name: f"{name} ({letter})" for letter, name in ALIASES.items()}
     widest = max(len(str(value)) for value in settings.values())
     for name, value in settings.items():
-        line = f"  {shown.get(name, name):<16} {value!s:<{widest}}  {row['meanings'][name]}"
-        print(line.rstrip())
+        margin = f"  {shown.get(name, name):<16} {value!s:<{widest}}  "
+        print_columns(margin, row["meanings"][name])

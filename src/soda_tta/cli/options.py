@@ -12,14 +12,22 @@ from soda_tta.data import Images, open_images
 
 
 def size(text: str) -> tuple[int, int]:
-    """'224' or '224x320' (width x height) as (height, width)."""
+    """'224' or '320x224' (width x height) as (height, width)."""
     try:
-        width, *height = (int(side) for side in text.split("x", 1))
-        return (height or [width])[0], width
+        width, *rest = (int(side) for side in text.split("x", 1))
+        height = rest[0] if rest else width
+        if min(width, height) < 1:
+            raise ValueError
+        return height, width
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a size; write 224, or 320x224 for width x height"
         ) from None
+
+
+def add_json(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add --json, which every command that prints for people has."""
+    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
 def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
@@ -28,7 +36,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     group.add_argument(
         "--model",
         required=required,
-        metavar="M",
+        metavar="MODEL",
         help="an .onnx file; http(s)://host:port/v2/models/NAME (Open Inference Protocol: Triton, "
         "KServe, MLServer); or file.py:function / package.module:function",
     )

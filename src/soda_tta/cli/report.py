@@ -9,6 +9,7 @@ from typing import Any
 
 from soda_tta.cli.adapt import price
 from soda_tta.cli.display import table
+from soda_tta.cli.options import add_json
 
 EXAMPLES = """\
 examples:
@@ -35,7 +36,7 @@ def add_to(commands: Any) -> None:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="a run directory, finished or not; or one bench store",
+        help="a run folder, finished or not; or one bench store",
     )
     parser.add_argument(
         "--images", metavar="DIR", help="the images of the run, to show those that changed most"
@@ -59,9 +60,7 @@ def add_to(commands: Any) -> None:
         metavar="FILE",
         help="the page (default: RUN/report.html, or compared.html for several runs)",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print the content of the page as JSON and nothing else"
-    )
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

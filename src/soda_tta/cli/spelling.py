@@ -1,38 +1,79 @@
-"""Library errors name the Python spelling of a remedy; the command line names the flag."""
+"""Flags in place of Python arguments, in every text that a command prints.
+
+Library errors and notices name the Python spelling of a remedy (`resume=True`); a user of the
+command line needs the flag (`--resume`).
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 
-FLAGS = {
-    "resume=True": "--resume",
-    "force=True": "--force",
-    "logits=True": "--logits",
-    "partial=True": "--partial",
-    'lr="auto"': "--set lr=auto",
-    "method='soda-e'": "--method soda-e",
-    "method='deployed'": "--method deployed",
-    "diagonal=true": "--set diagonal=true",
+from soda_tta.cli.options import MODEL_FLAGS
+
+# Whole phrases, where a flag alone would not make sense.
+PHRASES = {
+    "pass frost=None to use": "leave out --frost to use",
+    "or pass frost=None": "or leave out --frost",
+    "per request (batch=1)": "per request (--request-size 1)",
+    ", or give module=": "",  # from Python only
 }
-# name=VALUE or name= in a sentence, for the options that commands share.
-OPTIONS = ("out", "size", "budget", "mean", "std", "pixel_range", "layout", "channels", "output")
-SETTINGS = ("mu", "lr", "q", "batch", "epochs", "search")
+# Arguments of library functions that are options of commands.
+OPTIONS = (
+    *("images", "size", "out", "resume", "force", "method", "budget", "seed", "price"),
+    *("labels", "classes", "clean", "clean_accuracy", "sample", "layout", "frost", "severity"),
+)
+FLAGS = {
+    **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},
+    # `batch` is a setting of methods, too; see PHRASES
+    **{name: flag for name, flag in MODEL_FLAGS.items() if name != "batch"},
+}
+# Settings of methods, for which the option is --set. Settings named like an option are not here.
+SETTINGS = (
+    *("activation", "adaptor", "adversarial", "agreement", "aligned", "alpha", "arrival"),
+    *("average", "backbone_lr", "batch", "beta", "beta1", "beta2", "blocks", "caution"),
+    *("central", "deviation", "diagonal", "directions", "dropout", "ema", "epochs", "epsilon"),
+    *("finetune_epochs", "grain", "head_lr", "information", "judged", "lam_p", "lam_u"),
+    *("level", "lr", "memory", "mix", "mixing", "mixup_alpha", "momentum", "mu", "neighbours"),
+    *("orthogonal", "pairs", "population", "q", "queue", "rampup", "residual", "rho", "search"),
+    *("sigma", "start", "step", "steps", "subspace", "target", "tau", "temperature"),
+    *("threshold", "topk", "tried", "warmup", "weight", "weight_decay", "width", "without"),
+)
+# name=value or a bare name=, but not where a command is quoted: --set lr=0.1, --out=run.
+ARGUMENT = re.compile(
+    r"""(?<![\w=/.'-])(?<!--set[ ])
+    (?P<name>[a-z]\w*)=
+    (?P<value>"[^"]*"|'[^']*'|-?\w+(?:\.\w+)*(?:[+-]\d+)?)?""",
+    re.VERBOSE,
+)
 
 
 def as_flags(text: str) -> str:
-    """The sentence as a user of the command line reads it.
+    """The text as a user of the command line reads it.
 
     >>> as_flags("continue it with resume=True, or choose another out=.")
     'continue it with --resume, or choose another --out.'
     >>> as_flags("raise mu (mu=0.01); pass size=224 to resize them.")
     'raise mu (--set mu=0.01); pass --size 224 to resize them.'
     """
-    for spelling, flag in FLAGS.items():
-        text = text.replace(spelling, flag)
-    for name in OPTIONS:
-        flag = f"--{name.replace('_', '-')}"
-        text = re.sub(rf"(?<![\w-]){name}=(?=[\w.])", f"{flag} ", text)
-        text = re.sub(rf"(?<![\w-]){name}=", flag, text)
-    for name in SETTINGS:
-        text = re.sub(rf"(?<![\w-])(?<!--set ){name}=(?=[\w.])", f"--set {name}=", text)
-    return text
+    for phrase, replacement in PHRASES.items():
+        text = text.replace(phrase, replacement)
+    return ARGUMENT.sub(_as_flag, text)
+
+
+def complain(text: str) -> None:
+    """Print a line to standard error."""
+    print(f"soda-tta: {as_flags(text)}", file=sys.stderr)
+
+
+def _as_flag(match: re.Match[str]) -> str:
+    """One argument as a flag; unchanged if no command has it."""
+    name = match["name"]
+    value = (match["value"] or "").strip("\"'")
+    if name in SETTINGS:
+        return f"--set {name}={value}"
+    if name not in FLAGS:
+        return match[0]
+    if value in ("", "True"):
+        return FLAGS[name]
+    return f"{FLAGS[name]} {value}"

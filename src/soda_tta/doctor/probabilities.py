@@ -224,7 +224,7 @@ def check_repeatability(first: Array, second: Array, third: Array | None) -> Fin
         sentence = "The response to an image depends on the other images of its batch"
         remedy = (
             "Put the model into evaluation mode (its batch norm is in training mode), or send one "
-            "image per request (request_size=1)."
+            "image per request (batch=1)."
         )
     else:
         sentence = "The same image does not get the same response twice"

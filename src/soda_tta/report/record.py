@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from soda_tta.adaptors import Adaptor
 from soda_tta.engine.events import Step
 from soda_tta.engine.run import Run
@@ -65,7 +67,7 @@ class RunRecord:
 
 def record_of(run: Run, title: str | None = None) -> RunRecord:
     """The record of a run in memory."""
-    return RunRecord(
+    record = RunRecord(
         title=title or run.card.method,
         card=run.card.facts(),
         before=run.before,
@@ -82,6 +84,8 @@ def record_of(run: Run, title: str | None = None) -> RunRecord:
         unreached=run.unreached,
         missing=[] if run.after is not None else [NOT_ANSWERED],
     )
+    _keep_answered(record)
+    return record
 
 
 def read_record(folder: Path) -> RunRecord:
@@ -107,11 +111,27 @@ def read_record(folder: Path) -> RunRecord:
         unreached=int(facts.get("unreached_images") or 0),
         missing=list(stored.missing),
     )
+    _keep_answered(record)
     record.history = _steps(record, stored.steps)
     if record.stopped is not None:
         _read_verdict(record, facts.get("verdict"))
         _read_adaptor(record, RunFolder(folder).adaptor_path)
     return record
+
+
+def _keep_answered(record: RunRecord) -> None:
+    """Leave out the rows of NaN of a run that was interrupted during its first pass.
+
+    The first pass answers images in their order, so these rows are the last ones.
+    """
+    if record.before is None:
+        return
+    total = len(record.before)
+    answered = int((~np.isnan(record.before).any(axis=1)).sum())
+    if answered == total:
+        return
+    record.before = record.before[:answered] if answered else None
+    record.missing.append(f"The first pass has covered {answered:,} of {total:,} images.")
 
 
 def _read_verdict(record: RunRecord, facts: Any) -> None:

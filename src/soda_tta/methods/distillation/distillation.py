@@ -69,7 +69,7 @@ class Distillation(Method):
             )
         if self.size < 0:
             raise MethodError(
-                f"size={self.size} is not valid; give pixels, or 0 for the images as they are."
+                f"{self.size} is not a valid size; give pixels, or 0 for the images as they are."
             )
         self._check_rates()
         if self.target not in RANDOM + TRAINED:
