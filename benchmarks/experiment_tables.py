@@ -112,9 +112,9 @@ def collect_rows(experiment: Experiment, store: Store) -> Measured:
 
 def belongs(cell: Cell, row: Row) -> bool:
     """Whether a cell is part of a row."""
+    settings = Cell(method=row.method, settings=row.settings).settings  # spelled as in a store
     wanted = {
-        name: value if isinstance(value, tuple) else (value,)
-        for name, value in full_names(row.method, row.settings).items()
+        name: value if isinstance(value, tuple) else (value,) for name, value in settings.items()
     }
     return (
         cell.method == row.method
