@@ -21,7 +21,7 @@ from pages import NOT_RUN, markdown
 from paper_rows import Experiment, Row
 from rate_choice import lowest_loss
 from soda_tta.bench import Cell, Store, make_table
-from soda_tta.bench.cell import CLEAN, full_names
+from soda_tta.bench.cell import CLEAN
 from soda_tta.bench.columns import protocol_line, protocol_of
 
 SHOWN_COLUMNS = 5  # with more corruptions only their mean is shown
