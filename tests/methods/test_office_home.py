@@ -9,7 +9,7 @@ from soda_tta.box import Ledger, ModuleBox
 from soda_tta.data import open_images
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Work
-from soda_tta.methods.office_home import Batch, soda_office_home, soda_r_office_home
+from soda_tta.methods.office_home import MixedBatch, soda_office_home, soda_r_office_home
 
 SMALL = dict(epochs=4, warmup=2, batch=20, width=4)
 
