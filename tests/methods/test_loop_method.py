@@ -1,7 +1,5 @@
 """The paper's methods: their settings, and how settings are changed."""
 
-import pytest
-
 from soda_tta.methods import all_methods
 from soda_tta.search import Adam
 
