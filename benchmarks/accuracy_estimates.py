@@ -29,8 +29,8 @@ from soda_tta import adapt, zoo
 from soda_tta._version import __version__
 from soda_tta.data import Corrupted, load_dataset
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.engine.run import versions
-from soda_tta.judging.estimate import ONE_LOOK, estimate_accuracy, half_width
+from soda_tta.engine.card import versions
+from soda_tta.judging.estimate import ONE_VIEW, estimate_accuracy, half_width
 from soda_tta.types import Array
 
 CHOSEN_ON = (  # one noise, one blur, one weather and three digital corruptions
@@ -169,7 +169,7 @@ def interval_coverage(cells: list[Cell]) -> dict[str, float]:
         if cell["model"] == HELD_OUT[1] or cell["corruption"] not in CHOSEN_ON:
             estimate = cell["balanced agreement, T=1.25"]
             error = abs(estimate - cell["accuracy"])
-            within = error <= half_width(estimate, cell["images"], ONE_LOOK)
+            within = error <= half_width(estimate, cell["images"], ONE_VIEW)
             inside.setdefault(cell["model"], []).append(within)
     return {model: round(float(np.mean(flags)), 3) for model, flags in inside.items()}
 

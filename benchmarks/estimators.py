@@ -16,9 +16,9 @@ from soda_tta.judging.estimate import (
     balanced_classes,
     check_rows,
     estimate_accuracy,
-    temper,
 )
 from soda_tta.objectives.equations import mutual_information
+from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
 TEMPERATURES = (0.3, 10.0)  # the range in which a temperature is fitted to clean labels
@@ -91,12 +91,12 @@ def scaled_confidence(situation: Situation) -> float:
     rows = np.arange(len(situation.clean))
 
     def negative_log_likelihood(log_temperature: float) -> float:
-        tempered = temper(situation.clean, float(np.exp(log_temperature)))
-        return float(-np.log(tempered[rows, situation.clean_labels] + 1e-12).mean())
+        scaled = tempered(situation.clean, float(np.exp(-log_temperature)))
+        return float(-np.log(scaled[rows, situation.clean_labels] + 1e-12).mean())
 
     bounds = tuple(np.log(TEMPERATURES))
     best = minimize_scalar(negative_log_likelihood, bounds=bounds, method="bounded").x
-    return float(temper(situation.probabilities, float(np.exp(best))).max(axis=1).mean())
+    return float(tempered(situation.probabilities, float(np.exp(-best))).max(axis=1).mean())
 
 
 def difference_of_confidences(situation: Situation) -> float:

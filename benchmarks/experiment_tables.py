@@ -21,7 +21,7 @@ from pages import NOT_RUN, markdown
 from paper_rows import Experiment, Row
 from rate_choice import lowest_loss
 from soda_tta.bench import Cell, Store, make_table
-from soda_tta.bench.cell import CLEAN, full_names
+from soda_tta.bench.cell import CLEAN
 from soda_tta.bench.columns import protocol_line, protocol_of
 
 SHOWN_COLUMNS = 5  # with more corruptions only their mean is shown
@@ -112,9 +112,9 @@ def collect_rows(experiment: Experiment, store: Store) -> Measured:
 
 def belongs(cell: Cell, row: Row) -> bool:
     """Whether a cell is part of a row."""
+    settings = Cell(method=row.method, settings=row.settings).settings  # spelled as in a store
     wanted = {
-        name: value if isinstance(value, tuple) else (value,)
-        for name, value in full_names(row.method, row.settings).items()
+        name: value if isinstance(value, tuple) else (value,) for name, value in settings.items()
     }
     return (
         cell.method == row.method

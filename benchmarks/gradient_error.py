@@ -23,10 +23,10 @@ import torch
 
 from pages import NOT_RUN, markdown
 from soda_tta import adapt, zoo
-from soda_tta.box import Ledger
+from soda_tta.box import Meter
 from soda_tta.data import Corrupted, load_dataset
-from soda_tta.engine.run import versions
-from soda_tta.engine.step import Task, loss_and_gradient
+from soda_tta.engine.card import versions
+from soda_tta.engine.step import Batch, Task, loss_and_gradient
 from soda_tta.methods import find_method
 from soda_tta.objectives.equations import PseudoLabels, Soda
 from soda_tta.objectives.reliable import Reliable, Selection
@@ -109,8 +109,17 @@ def measure(images, labels, corruption: str, point: str) -> list[dict]:
     losses = losses_along(directions, adaptor, theta, pixels, black, selections)
     gradients = {}
     for name, objective in OBJECTIVES.items():
-        task = Task(images, white, Ledger(), selections[name], objective, IMAGES, 0, 0)
-        gradient = loss_and_gradient(task, white, adaptor, theta, np.arange(IMAGES), 0)[1]
+        task = Task(
+            images=images,
+            meter=Meter(white),
+            selection=selections[name],
+            objective=objective,
+            batch=IMAGES,
+            seed=0,
+            reserve=0,
+        )
+        batch = Batch(task, white, adaptor, np.arange(IMAGES), noise=0)
+        gradient = loss_and_gradient(batch, theta)[1]
         gradients[name] = gradient.astype(np.float64)
     predictions = black(adaptor.candidates(pixels, theta[None])[0]).argmax(axis=1)
     rows = []

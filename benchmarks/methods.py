@@ -26,7 +26,7 @@ import torch
 
 from soda_tta import adapt, all_methods, zoo
 from soda_tta.data import Corrupted, load_dataset
-from soda_tta.engine.adapt import protocol_card
+from soda_tta.engine.card import make_card
 from soda_tta.engine.events import Step
 from soda_tta.engine.plan import plan_run
 
@@ -103,7 +103,9 @@ def measure(name: str) -> dict:
         "queries_per_image": run.queries_per_image,
         "peak_mb": peak_megabytes(),
         "before_mb": before_megabytes,
-        "card": protocol_card(method, plan_run(method, IMAGES), source, box, None, 0),
+        "card": make_card(
+            method, plan_run(method, IMAGES), source, box, budget=None, seed=0
+        ).facts(),
     }
     if steps:
         seconds = float(np.median([seconds for seconds, _ in steps]))

@@ -23,7 +23,7 @@ from soda_tta import adapt, zoo
 from soda_tta.adaptors import NetworkAdaptor
 from soda_tta.data import open_images
 from soda_tta.data.home import data_file
-from soda_tta.engine.adapt import protocol_card
+from soda_tta.engine.card import make_card
 from soda_tta.engine.events import Step
 from soda_tta.engine.plan import plan_run
 from soda_tta.methods import find_method
@@ -201,8 +201,8 @@ def measure() -> dict:
     method = find_method("soda").but(epochs=1)
     source = open_images(images[:IMAGES])
     plan = plan_run(method, IMAGES)
-    card = protocol_card(method, plan, source, zoo.deployed(MODEL), None, 0)
-    return {"overhead": overhead, "growth": growth, "memory": memory, "card": card}
+    card = make_card(method, plan, source, zoo.deployed(MODEL), budget=None, seed=0)
+    return {"overhead": overhead, "growth": growth, "memory": memory, "card": card.facts()}
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ import torch
 from pages import markdown
 from soda_tta import zoo
 from soda_tta.box import ModuleBox
-from soda_tta.engine.run import versions
+from soda_tta.engine.card import versions
 
 IMAGES = 64  # the largest piece
 ROUNDS = 3

@@ -24,7 +24,7 @@ from soda_tta.adaptors import DEVIATION
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.measurement import accuracy, cell_images
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.engine.run import versions
+from soda_tta.engine.card import versions
 from soda_tta.methods.input_space import OwnPerturbations
 
 SEED = 0

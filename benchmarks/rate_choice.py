@@ -18,7 +18,7 @@ from statistics import mean
 from cell_results import Entry, Result, curve_points, epoch_losses
 from pages import NOT_RUN, markdown
 from soda_tta.bench import Cell, Store
-from soda_tta.engine.plan import RUNGS
+from soda_tta.engine.rates import RUNGS
 from soda_tta.methods.loop_method import LEARNING_RATES
 
 STORE = Path(__file__).parents[1] / "results" / "rates"

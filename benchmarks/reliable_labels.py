@@ -16,7 +16,7 @@ import torch
 from pages import NOT_RUN, markdown
 from soda_tta.bench.grids import find_grid
 from soda_tta.bench.measurement import accuracy, cell_images
-from soda_tta.engine.run import versions
+from soda_tta.engine.card import versions
 from soda_tta.objectives.reliable import Reliable
 
 

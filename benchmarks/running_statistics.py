@@ -18,8 +18,8 @@ import torch
 from pages import NOT_RUN, markdown
 from soda_tta.bench.grids import find_grid
 from soda_tta.bench.measurement import accuracy, cell_images
-from soda_tta.engine.run import versions
-from soda_tta.methods.method import own_copy
+from soda_tta.engine.card import versions
+from soda_tta.methods.tools import own_copy
 
 MOMENTUM = 0.01  # of EfficientNet-Lite0; ResNet-20 has 0.1
 NEARLY_ALL = 0.998  # the share that ma-so replaces of ResNet-20's statistics at desk scale

@@ -23,7 +23,7 @@ from soda_tta.bench.cell import Cell
 from soda_tta.bench.grids import find_grid
 from soda_tta.bench.measurement import accuracy, cell_images
 from soda_tta.data.corruptions import CORRUPTIONS
-from soda_tta.engine.run import versions
+from soda_tta.engine.card import versions
 from soda_tta.methods import all_methods
 
 METHODS_OF_NETWORK = {  # several methods start from the same network

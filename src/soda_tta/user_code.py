@@ -21,6 +21,7 @@ DIGEST_LENGTH = 12  # hexadecimal digits: enough to tell two versions of a file 
 # By resolved path and content: the same file gives the same classes and functions each time,
 # and an edited file is imported again.
 _file_modules: dict[tuple[Path, str], ModuleType] = {}
+_imported: dict[str, ModuleType] = {}  # modules whose digest is known, by name
 _digests: dict[str, str] = {}  # of the source as it was when it was loaded, by module or file
 
 
@@ -94,9 +95,11 @@ def _import_module(name: str) -> ModuleType:
     """Import a module by its name and note the digest of its source."""
     _make_importable(Path.cwd())
     module = importlib.import_module(name)
-    file = getattr(module, "__file__", None)
-    if file is not None and name not in _digests:
-        _digests[name] = _digest(Path(file).read_bytes())
+    if _imported.get(name) is not module:  # the first import, or one of an edited file
+        _imported[name] = module
+        file = getattr(module, "__file__", None)
+        if file is not None:
+            _digests[name] = _digest(Path(file).read_bytes())
     return module
 
 

@@ -98,13 +98,13 @@ def test_another_part_brings_its_own_settings(tmp_path) -> None:
     ],
 )
 def test_impossible_methods_and_values_are_refused(tmp_path, table: str) -> None:
-    with pytest.raises(MethodError, match=r"must be a name|is unknown|is not a number"):
+    with pytest.raises(MethodError, match=r"must be a name|is unknown|lr=auto is not valid"):
         settings_by_method(tmp_path / "mine.toml", table)
 
 
 @pytest.mark.parametrize("method", ["'dine'", "['dine']", "['dine', 'dine']"])
 def test_a_list_of_one_method_is_that_method(tmp_path, method: str) -> None:
-    with pytest.raises(MethodError, match=r"dine has no (number|setting) 'lr'"):
+    with pytest.raises(MethodError, match=r"dine has no setting 'lr'"):
         settings_by_method(tmp_path / "mine.toml", f"method = {method}\nsettings = {{ lr = 0.1 }}")
 
 

@@ -1,5 +1,6 @@
 """Running a grid with the user's own model, images and methods: failures and changed files."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,20 +13,21 @@ from soda_tta.bench.reuse import missing_cells
 from soda_tta.bench.runner import CellsFailed
 from soda_tta.errors import MethodError, RunError, SodaError
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "bench.md"
 FAILING = """
 import os, signal
 from urllib.error import HTTPError
-from soda_tta.methods import Method
+from soda_tta import Method
 class Failing(Method):
     def answer(self, work):
         {statement}
-{name} = Failing(name="{name}", summary="Fails.", needs="probabilities")
+{name} = Failing(name="{name}", summary="Fails.")
 """
 # HTTPError cannot be unpickled from its message alone, so it cannot cross processes.
 HTTP_ERROR = 'raise HTTPError("http://x", 500, "no", None, None)'
 CHANGING = """
-from soda_tta.methods import all_methods
-mine = all_methods()["soda"].but(epochs=1, q={q}, width=2).renamed("mine", "My method.")
+from soda_tta import find_method
+mine = find_method("soda").but(epochs=1, q={q}, width=2).renamed("mine", "My method.")
 """
 
 
@@ -65,6 +67,19 @@ def test_a_cell_that_fails_does_not_stop_the_others(own_cell, tmp_path, failing_
     assert cells[1] in store
     assert "failing:failing on" in reported[0]
     assert "ValueError: a slip" in reported[0]
+
+
+def test_the_methods_of_the_documentation_run(own_cell, tmp_path, monkeypatch) -> None:
+    (method,) = re.findall(r"```python\n(# mine.py\n.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "mine.py").write_text(method)
+    monkeypatch.syspath_prepend(tmp_path)
+    store = Store(tmp_path / "store")
+    flipped = own_cell(method="mine:flipped", settings={"power": 3})
+    slower = own_cell(method="mine:slower", budget=15)
+    run_grid([flipped, slower], store)
+    assert store[flipped].queries == {"select": 50, "probe": 50}
+    assert 2 < store[slower].queries_per_image <= 15
+    assert "of 150 epochs" in store[slower].notices[0]
 
 
 def test_missing_images_and_labels_are_reported_before_the_first_query(own_cell, tmp_path) -> None:

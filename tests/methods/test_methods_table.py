@@ -1,4 +1,4 @@
-"""Every method on the same small white box: it runs, keeps its budget, follows its seed, improves where it should."""
+"""Every method on the same small white box: seed, budget, and a gain where one is due."""
 
 import warnings
 
@@ -9,19 +9,21 @@ import torch
 from soda_tta import adapt, all_methods
 from soda_tta.box import ModuleBox
 from soda_tta.errors import BoxError, BudgetError
+from soda_tta.methods.neighbours import Neighbours, nearest
 
 NAMES = list(all_methods())
 SMALL = {"epochs": 3, "batch": 64, "width": 4, "arrival": 64, "finetune_epochs": 1}
 
 
 def small(name: str) -> dict:
-    known = all_methods()[name].settings
-    return {key: value for key, value in SMALL.items() if key in known}
+    """Those of the small settings that a method has."""
+    settings = all_methods()[name].settings
+    return {key: value for key, value in SMALL.items() if key in settings}
 
 
 @pytest.fixture(scope="module")
 def world():
-    """A small trained classifier of coloured stripes, and a dimmed, tinted version of its images."""
+    """A small trained classifier of stripes, and its images with less contrast."""
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 4, 160)
     stripes = np.zeros((160, 3, 12, 12), np.float32)
@@ -31,26 +33,23 @@ def world():
             image[:, place::3, :] = 0.9 if label else 0.5
         else:
             image[:, :, place::3] = 0.9 if label == 3 else 0.5
-    stripes = np.clip(stripes + 0.1 * generator.standard_normal(stripes.shape), 0, 1).astype(
-        np.float32
-    )
+    noise = 0.1 * generator.standard_normal(stripes.shape)
+    stripes = np.clip(stripes + noise, 0, 1).astype(np.float32)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         module = torch.nn.Sequential(
-            *(
-                torch.nn.Conv2d(3, 8, 3, padding=1),
-                torch.nn.BatchNorm2d(8),
-                torch.nn.ReLU(),
-                torch.nn.AdaptiveAvgPool2d(4),
-            ),
-            *(torch.nn.Flatten(), torch.nn.Linear(128, 4)),
+            torch.nn.Conv2d(3, 8, 3, padding=1),
+            torch.nn.BatchNorm2d(8),
+            torch.nn.ReLU(),
+            torch.nn.AdaptiveAvgPool2d(4),
+            torch.nn.Flatten(),
+            torch.nn.Linear(128, 4),
         )
         optimiser = torch.optim.Adam(module.parameters(), lr=0.02)
         for _ in range(60):
             optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(
-                module(torch.from_numpy(stripes)), torch.from_numpy(labels)
-            ).backward()
+            logits = module(torch.from_numpy(stripes))
+            torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels)).backward()
             optimiser.step()
     shifted = np.clip(0.2 + 0.6 * stripes, 0, 1).astype(np.float32)
     return ModuleBox(module, logits=True), shifted, labels
@@ -64,10 +63,12 @@ def run(world, name: str, **more):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_method_runs_is_counted_as_planned_and_follows_its_seed(world, name: str) -> None:
-    first, second = run(world, name, seed=1), run(world, name, seed=1)
-    planned = first.card["plan"]["queries"]
-    # what a stream trains on depends on how sure the model is, a search ends when nothing helps: plans are bounds
+def test_queries_are_as_planned_and_the_seed_decides_everything(world, name: str) -> None:
+    first = run(world, name, seed=1)
+    second = run(world, name, seed=1)
+    planned = first.card.plan["queries"]
+    # A stream trains on confident images only, and a search ends when nothing helps: their plans
+    # are upper bounds.
     if name in ("soda-o", "soda-e"):
         assert all(spent <= planned[purpose] for purpose, spent in first.ledger.queries.items())
     else:
@@ -78,55 +79,52 @@ def test_a_method_runs_is_counted_as_planned_and_follows_its_seed(world, name: s
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("budget", [1, 3, 12])
-def test_a_method_keeps_its_budget(world, name: str, budget: float) -> None:
+def test_a_budget_is_not_exceeded(world, name: str, budget: float) -> None:
     try:
         assert run(world, name, budget=budget).ledger.total <= budget * 160
-    except BudgetError as error:
-        assert "raise" in str(
-            error
-        )  # it cannot do anything with so little, and says what would help
+    except BudgetError as error:  # too little for this method
+        assert "raise" in str(error)
 
 
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if all_methods()[name].needs != "probabilities"]
 )
-def test_a_method_refuses_a_box_that_does_not_offer_what_it_needs(world, name: str) -> None:
+def test_a_white_box_method_refuses_a_black_box_before_the_first_query(world, name: str) -> None:
     box, images, _ = world
-    asked = []
+    queries = []
 
     def opaque(batch):
-        asked.append(len(batch))
+        queries.append(len(batch))
         return box(batch)
 
     with pytest.raises(BoxError, match="only probabilities"):
         adapt(images, opaque, method=name)
-    assert not asked
+    assert not queries
 
 
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
         ("soda-e", {}),
-        ("soda", dict(epochs=25, lr=0.3, width=16)),
-        ("soda-fo", dict(epochs=15, lr=0.02, width=16)),
-        ("soda-r", dict(epochs=15, lr=0.01, width=8)),
-        ("soda-o", dict(epochs=10, lr=0.3, width=16, arrival=32, tau=1.0)),
-        ("da-zoo-input", dict(epochs=25, lr=0.3, width=16)),
-        ("ma-so", dict(epochs=20, lr=0.05)),
+        ("soda", {"epochs": 25, "lr": 0.3, "width": 16}),
+        ("soda-fo", {"epochs": 15, "lr": 0.02, "width": 16}),
+        ("soda-r", {"epochs": 15, "lr": 0.01, "width": 8}),
+        ("soda-o", {"epochs": 10, "lr": 0.3, "width": 16, "arrival": 32, "tau": 1.0}),
+        ("da-zoo-input", {"epochs": 25, "lr": 0.3, "width": 16}),
+        ("ma-so", {"epochs": 20, "lr": 0.05}),
         ("bn", {}),
-        ("tent", dict(epochs=5, lr=0.01)),
+        ("tent", {"epochs": 5, "lr": 0.01}),
     ],
 )
-def test_a_method_that_should_improves(world, name: str, settings) -> None:
+def test_a_method_that_should_gain_does(world, name: str, settings) -> None:
     _, _, labels = world
     result = run(world, name, **settings)
-    before, after = (
-        (rows.argmax(axis=1) == labels).mean() for rows in (result.before, result.probabilities)
-    )
+    before = (result.before.argmax(axis=1) == labels).mean()
+    after = (result.probabilities.argmax(axis=1) == labels).mean()
     assert after > before + 0.1, (before, after)
 
 
-def test_the_deployed_model_is_never_touched(world) -> None:
+def test_the_deployed_model_is_never_changed(world) -> None:
     box, _, _ = world
     before = box.fingerprint()
     for name in NAMES:
@@ -135,8 +133,6 @@ def test_the_deployed_model_is_never_touched(world) -> None:
 
 
 def test_lame_by_hand() -> None:
-    from soda_tta.methods.neighbours import Neighbours, nearest
-
     features = np.sqrt(np.array([[1.0, 0.0], [0.9, 0.1], [0.1, 0.9]]))
     np.testing.assert_array_equal(nearest(features, 1), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     one_step = Neighbours(neighbours=1, steps=1).correct(np.array([[0.6, 0.4], [0.8, 0.2]]))
@@ -146,9 +142,7 @@ def test_lame_by_hand() -> None:
     )
 
 
-def test_lame_survives_a_batch_of_one_and_saturated_answers() -> None:
-    from soda_tta.methods.neighbours import Neighbours
-
+def test_lame_is_finite_for_one_image_and_for_saturated_probabilities() -> None:
     for rows in (np.array([[0.3, 0.7]]), np.eye(2)[[0, 0, 1, 0, 1, 1, 0]]):
         assert np.isfinite(Neighbours().correct(rows)).all()
 

@@ -1,63 +1,56 @@
-"""The Office-Home protocol, by hand: what is mixed, what is asked of it, what it costs."""
+"""The Office-Home protocol by hand: what is mixed, the loss, and the cost."""
 
 import numpy as np
 import pytest
 import torch
 
 from soda_tta import adapt
-from soda_tta.box import Ledger, ModuleBox
-from soda_tta.data import open_images
+from soda_tta.box import ModuleBox
 from soda_tta.errors import MethodError
-from soda_tta.methods.method import Work
-from soda_tta.methods.office_home import Batch, soda_office_home, soda_r_office_home
+from soda_tta.methods.office_home import MixedBatch, soda_office_home, soda_r_office_home
 
-SMALL = dict(epochs=4, warmup=2, batch=20, width=4)
-
-
-def given(images, before) -> Work:
-    return Work(open_images(images), None, np.array(before), Ledger(), 0, lambda step: None)
+SMALL = {"epochs": 4, "warmup": 2, "batch": 20, "width": 4}
 
 
-def test_the_papers_numbers() -> None:
+def test_the_settings_are_those_of_the_paper() -> None:
     settings = soda_office_home.settings
-    want = dict(
-        epochs=60,
-        warmup=10,
-        agreement=0.1,
-        information=0.01,
-        tau=0.5,
-        rho=0.0,
-        directions=5,
-        lr=1e-3,
-    )
-    assert {name: settings[name] for name in want} == want
+    expected = {
+        "epochs": 60,
+        "warmup": 10,
+        "agreement": 0.1,
+        "information": 0.01,
+        "tau": 0.5,
+        "rho": 0.0,
+        "directions": 5,
+        "lr": 1e-3,
+    }
+    assert {name: settings[name] for name in expected} == expected
     assert soda_office_home.queries(1000) == {"probe": 1000 * (60 * 6 + 50), "evaluate": 1000}
-    deep = soda_r_office_home.settings
-    assert deep["pairs"] == deep["blocks"] == 2 and soda_r_office_home.needs == "gradients"
+    deeper = soda_r_office_home.settings
+    assert deeper["pairs"] == deeper["blocks"] == 2
+    assert soda_r_office_home.needs == "gradients"
 
 
-def test_warm_every_image_is_alone_and_asked_for_its_pseudo_label(images) -> None:
-    batch = soda_office_home.prepare(
-        given(images[:2], [[0.4, 0.6], [0.9, 0.1]]),
-        np.array([[0.4, 0.6], [0.9, 0.1]]),
-        np.array([1, 0]),
-        warm=True,
-        seed=(1, 1),
-    )
-    assert batch.targets.tolist() == [[1, 0], [0, 1]] and batch.supervised.all()
+def test_in_the_warm_up_every_image_is_unmixed_and_has_its_pseudo_label(images, make_work) -> None:
+    beliefs = np.array([[0.4, 0.6], [0.9, 0.1]])
+    work = make_work(images[:2], beliefs)
+    batch = soda_office_home.labelled(work, beliefs, np.array([1, 0]))
+    assert batch.targets.tolist() == [[1, 0], [0, 1]]
+    assert batch.supervised.all()
     np.testing.assert_array_equal(batch.mix(batch.images), images[[1, 0]])
 
 
-def test_later_only_reliable_images_are_mixed_and_labels_are_sharpened_and_mixed_alike(
-    images,
+def test_later_only_reliable_images_are_mixed_and_their_sharpened_labels_alike(
+    images, make_work
 ) -> None:
     beliefs = np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]])  # the second is not above tau = 0.5
-    batch = soda_office_home.prepare(
-        given(images[:3], beliefs), beliefs, np.arange(3), warm=False, seed=(3, 1)
-    )
+    work = make_work(images[:3], beliefs)
+    batch = soda_office_home.mixed(work, beliefs, np.arange(3), (3, 1))
     assert batch.supervised.tolist() == [True, False, True]
-    share, partner = batch.share.ravel(), batch.partner
-    assert share[1] == 1 and (share >= 0.5).all()
+    share = batch.share.ravel()
+    partner = batch.partner
+    assert share[1] == 1
+    assert (share >= 0.5).all()
     sharp = beliefs**2 / (beliefs**2).sum(axis=1, keepdims=True)  # temperature 0.5
     mixed = batch.mix(batch.images)
     for i in range(3):
@@ -69,30 +62,31 @@ def test_later_only_reliable_images_are_mixed_and_labels_are_sharpened_and_mixed
         )
 
 
-def test_the_loss_by_hand_and_its_slope() -> None:
+def entropy(rows: np.ndarray) -> np.ndarray:
+    return -(rows * np.log(rows)).sum(axis=-1)
+
+
+def test_the_loss_and_its_slope_by_hand() -> None:
     rows = np.array([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4]])
-    alone = np.ones((3, 1, 1, 1), np.float32)
-    batch = Batch(
-        np.zeros((3, 3, 8, 8)),
-        np.array([[0.5, 0.5], [1, 0], [0, 1]]),
-        np.array([True, False, False]),
-        alone,
-        np.arange(3),
+    batch = MixedBatch(
+        images=np.zeros((3, 3, 8, 8)),
+        targets=np.array([[0.5, 0.5], [1, 0], [0, 1]]),
+        supervised=np.array([True, False, False]),
+        share=np.ones((3, 1, 1, 1), np.float32),
+        partner=np.arange(3),
     )
     loss, slope = soda_office_home.loss(rows, batch)
-    entropy = lambda p: -(p * np.log(p)).sum(axis=-1)  # noqa: E731
     information = entropy(rows[1:].mean(axis=0)) - entropy(rows[1:]).mean()
     assert loss.cross_entropy == pytest.approx(-0.5 * np.log(0.7) - 0.5 * np.log(0.3), rel=1e-4)
     assert loss.value == pytest.approx(0.1 * loss.cross_entropy - 0.01 * information, rel=1e-3)
     for place in np.ndindex(rows.shape):
-        there = rows.copy()
-        there[place] += 1e-6
-        assert slope[place] == pytest.approx(
-            (soda_office_home.loss(there, batch)[0].value - loss.value) / 1e-6, abs=1e-5
-        )
+        shifted = rows.copy()
+        shifted[place] += 1e-6
+        change = soda_office_home.loss(shifted, batch)[0].value - loss.value
+        assert slope[place] == pytest.approx(change / 1e-6, abs=1e-5)
 
 
-def test_it_is_counted_as_planned_and_follows_its_seed(box, images) -> None:
+def test_queries_are_as_planned_and_the_seed_decides_everything(box, images) -> None:
     first, again, other = (
         adapt(images, box, method="soda-office-home", seed=seed, **SMALL) for seed in (1, 1, 2)
     )
@@ -106,35 +100,45 @@ def test_true_gradients_lower_the_loss(images) -> None:
         torch.manual_seed(0)
         module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))
     box = ModuleBox(module, logits=True)
-    settings = dict(epochs=30, warmup=30, batch=50, width=4, blocks=0, pairs=0, lr=2.0)
+    settings = {
+        "epochs": 30,
+        "warmup": 30,
+        "batch": 50,
+        "width": 4,
+        "blocks": 0,
+        "pairs": 0,
+        "lr": 2.0,
+    }
     run = adapt(images, box, method="soda-r-office-home", **settings)
     assert run.history[-1].loss < run.history[0].loss - 0.005
     assert run.ledger.queries["probe"] == 50 * 30
 
 
-def test_impossible_numbers_are_refused() -> None:
-    for wrong in (
+@pytest.mark.parametrize(
+    "wrong",
+    [
         {"memory": 2.0},
         {"temperature": 0.0},
         {"mixing": 0.0},
         {"warmup": -1},
         {"lr": 0.0},
         {"tau": 2.0},
-    ):
-        with pytest.raises(MethodError):
-            soda_office_home.but(**wrong)
+    ],
+)
+def test_impossible_settings_are_refused(wrong) -> None:
+    with pytest.raises(MethodError):
+        soda_office_home.but(**wrong)
 
 
 @pytest.mark.parametrize("method", [soda_office_home, soda_r_office_home])
-def test_what_it_has_learned_changes_other_images_alike(method, images) -> None:
+def test_the_learned_adaptor_gives_the_answers_of_the_run(method, images) -> None:
     torch.manual_seed(0)
     layers = (torch.nn.Flatten(), torch.nn.Linear(images[0].size, 3))
     box = ModuleBox(torch.nn.Sequential(*layers), logits=True)
     run = adapt(images, box, method=method, **SMALL)
     np.testing.assert_allclose(box(run.adaptor(images)), run.probabilities, atol=1e-5)
-    begun = method.but(**SMALL).network().build(0)
-    assert not np.array_equal(run.adaptor.parameters, begun.parameters)
-    longer = adapt(
-        images, box, method=method.but(**{**SMALL, "epochs": 5})
-    )  # the same steps, and one epoch more
+    untrained = method.but(**SMALL).network().build(0)
+    assert not np.array_equal(run.adaptor.parameters, untrained.parameters)
+    # the same steps, and one epoch more
+    longer = adapt(images, box, method=method.but(**{**SMALL, "epochs": 5}))
     assert not np.array_equal(run.adaptor.parameters, longer.adaptor.parameters)

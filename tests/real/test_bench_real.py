@@ -17,7 +17,8 @@ from soda_tta.bench import Cell, Store, run_cell
 from soda_tta.bench.measurement import CurveRecorder
 from soda_tta.engine.events import Step
 from soda_tta.errors import MethodError, StorageError
-from soda_tta.storage.atomic import alone, append_bytes
+from soda_tta.storage.atomic import append_bytes
+from soda_tta.storage.locks import locked
 from soda_tta.storage.run_folder import WORKING
 
 pytestmark = pytest.mark.real
@@ -203,6 +204,6 @@ def test_a_locked_cell_keeps_its_files(tmp_path) -> None:
     cell = Cell(method="soda", images=16, settings={"epochs": 1, "width": 4})
     folder = tmp_path / "cell"
     run_cell(cell, folder)
-    with alone(folder, "held"), pytest.raises(StorageError, match="another process"):
+    with locked(folder, "held"), pytest.raises(StorageError, match="another process"):
         run_cell(cell, folder)
     assert (folder / "run.json").exists()

@@ -1,4 +1,4 @@
-"""soda-e on a real model: it gains where there is something to gain, and leaves alone what is well."""
+"""soda-e on a real model: it gains on corrupted images and does no harm to clean ones."""
 
 import numpy as np
 import pytest
@@ -30,18 +30,18 @@ def unbalanced(real_data):
 
 
 def points(images, labels, box):
-    """The run, and what it gained in points."""
+    """The run, and its gain in percentage points."""
     run = adapt(images, box, method="soda-e", budget=10)
-    before, after = (
-        100 * (rows.argmax(axis=1) == labels).mean() for rows in (run.before, run.probabilities)
-    )
+    before = 100 * (run.before.argmax(axis=1) == labels).mean()
+    after = 100 * (run.probabilities.argmax(axis=1) == labels).mean()
     assert run.queries_per_image <= 10
     return run, after - before
 
 
-def test_noise_is_taken_off_at_ten_queries_per_image(box, images) -> None:
+def test_noise_is_removed_at_ten_queries_per_image(box, images) -> None:
     run, gain = points(Corrupted(images, "gaussian_noise", 5)[slice(None)], images.labels, box)
-    assert gain >= 35 and run.verdict.adopt
+    assert gain >= 35
+    assert run.verdict.adopt
     assert any(
         word in run.adaptor.describe() for word in ("means", "shrinkage", "median", "smooth")
     )
@@ -56,10 +56,6 @@ def test_clean_images_stay_within_half_a_point(box, images) -> None:
 def test_a_batch_mostly_of_two_classes_is_never_more_than_a_point_worse(
     box, unbalanced, corruption
 ) -> None:
-    pixels = (
-        unbalanced[slice(None)]
-        if corruption is None
-        else Corrupted(unbalanced, corruption, 5)[slice(None)]
-    )
-    _, gain = points(pixels, unbalanced.labels, box)
+    source = unbalanced if corruption is None else Corrupted(unbalanced, corruption, 5)
+    _, gain = points(source[slice(None)], unbalanced.labels, box)
     assert gain >= -1

@@ -14,11 +14,11 @@ pytestmark = pytest.mark.real
 
 
 def accuracy(box, images, labels, step: int = 500) -> float:
-    hits = [
+    correct = [
         box(images[slice(i, i + step)]).argmax(axis=1) == labels[i : i + step]
         for i in range(0, len(images), step)
     ]
-    return 100 * float(np.concatenate(hits).mean())
+    return 100 * float(np.concatenate(correct).mean())
 
 
 @pytest.mark.parametrize(

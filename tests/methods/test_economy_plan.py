@@ -1,0 +1,94 @@
+"""soda-e: what a budget buys, and what happens if it buys too little."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from soda_tta import adapt, all_methods
+from soda_tta.engine.plan import plan_run
+from soda_tta.errors import MethodError
+from soda_tta.methods.economy import FEWEST_IMAGES
+
+SODA_E = all_methods()["soda-e"]
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+@pytest.mark.parametrize("count", [1, 30, 1000, 10_000])
+def test_a_budget_of_one_or_two_buys_only_the_first_pass(count: int, budget: int) -> None:
+    plan = plan_run(SODA_E, count, budget)
+    assert plan.queries == {"select": count}
+    assert not plan.learns
+    assert plan.shortened == (count > 30)  # 30 images are too few for any budget
+
+
+@pytest.mark.parametrize(
+    ("count", "budget", "probe"),
+    [
+        (10_000, 3, 8_000),
+        (10_000, 5, 28_000),
+        (1000, 10, 7_024),
+        (200, 30, 5_500),
+        (1000, 30, 27_024),
+        (1000, 100, 97_024),
+        # by default: six rounds on 128 images, however many images there are
+        (10_000, None, 12_288),
+        (1000, None, 12_288),
+    ],
+)
+def test_a_budget_buys_a_first_pass_a_search_a_verdict_and_the_answers(
+    count: int, budget, probe: int
+) -> None:
+    plan = plan_run(SODA_E, count, budget)
+    # a quarter of the images, or more where the search has enough without them
+    judged = {200: 50, 1000: 488, 10_000: 1000}[count]
+    assert plan.queries == {"select": count, "probe": probe, "judge": 2 * judged, "evaluate": count}
+    assert plan.learns
+    assert not plan.shortened
+
+
+@given(images=st.integers(1, 20_000), budget=st.floats(1, 1000))
+@settings(max_examples=200, deadline=None)
+def test_no_plan_exceeds_its_limit_or_searches_on_too_few_images(
+    images: int, budget: float
+) -> None:
+    plan = plan_run(SODA_E, images, budget)
+    assert plan.total <= plan.limit <= budget * images + 1e-6
+    if plan.learns:
+        sizes = SODA_E.sizes(images, plan.limit)
+        assert sizes.batch >= FEWEST_IMAGES
+        assert sizes.judged >= 10
+        assert sizes.judged + sizes.batch <= images
+        assert sizes.probe >= sizes.batch * (31 + 13)  # at least two rounds of the 30 moves
+
+
+@pytest.mark.parametrize("count", [1, 10, FEWEST_IMAGES - 1, FEWEST_IMAGES])
+def test_too_few_images_get_the_models_own_answers_and_a_reason(model, count: int) -> None:
+    images = np.random.default_rng(0).random((count, 3, 8, 8), dtype=np.float32)
+    for budget in (None, 100):
+        run = adapt(images, model, method="soda-e", budget=budget)
+        np.testing.assert_array_equal(run.probabilities, run.before)
+        assert run.ledger.queries == {"select": count}
+        assert run.verdict is None
+        assert f"{count} images are too few" in run.reason
+        assert run.reason.endswith(".")
+
+
+def test_the_reason_names_the_smallest_budget_that_is_enough(model) -> None:
+    images = np.random.default_rng(0).random((200, 3, 8, 8), dtype=np.float32)
+    run = adapt(images, model, method="soda-e", budget=5)
+    assert run.ledger.queries == {"select": 200}
+    assert run.stopped == "budget"
+    assert "5 queries per image are too few" in run.reason
+    enough = int(run.reason.split("At least ")[1].split()[0])
+    assert plan_run(SODA_E, 200, enough).learns
+    assert not plan_run(SODA_E, 200, enough - 1).learns
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"level": 0.0}, {"level": 0.5}, {"judged": 5}, {"batch": 10}, {"tried": 1}, {"population": 2}],
+)
+def test_impossible_settings_are_refused(wrong) -> None:
+    with pytest.raises(MethodError):
+        SODA_E.but(**wrong)
