@@ -58,7 +58,7 @@ class Execution:
         book = folder.book() if method.needs == "probabilities" else Book(None)
         self.meter = Meter(box, Ledger(plan.limit, book), folder.transcript())
         seconds = folder.seconds_path()
-        if seconds is not None:
+        if seconds is not None and not folder.ended:  # nothing is written to a finished run
             watch.keep(seconds)
 
     def listen(self, listener: Listener | None, stop: Callable[[], bool]) -> None:
