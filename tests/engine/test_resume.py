@@ -22,6 +22,21 @@ def test_resuming_a_finished_run_sends_no_query(images, model, tmp_path) -> None
     np.testing.assert_array_equal(run.probabilities, again.probabilities)
 
 
+@pytest.mark.parametrize("killed", [True, False])
+def test_resuming_a_finished_run_leaves_no_working_folder(
+    images, model, tmp_path, monkeypatch, killed: bool
+) -> None:
+    out = tmp_path / "run"
+    adapt(images, model, out=out, **FAST)
+    files = {path.name: path.read_bytes() for path in out.iterdir()}
+    if killed:  # between the last file and the removal of the working folder
+        (out / "working").mkdir()
+        (out / "working" / "seconds.txt").write_text("1000.5")
+    monkeypatch.setattr("soda_tta.storage.stopwatch.EVERY", 0.0)  # as in a process of some seconds
+    adapt(images, model, out=out, resume=True, **FAST)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == files
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
