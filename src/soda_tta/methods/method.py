@@ -53,8 +53,6 @@ class Method(ABC):
 
     A subclass has at least a `name`, a `summary` and either `answer` (return probabilities) or
     `adapt` (return an Outcome). What it spends apart from the first pass, it states in `queries`.
-    If it has a setting `average` that is true, what `answer` returns is averaged with the
-    probabilities before.
 
     Parameters
     ----------
@@ -76,7 +74,7 @@ class Method(ABC):
 
     def adapt(self, work: Work) -> Outcome:
         """The same, for methods whose outcome is more than probabilities."""
-        return Outcome(self.answer(work), average=bool(self.settings.get("average")))
+        return Outcome(self.answer(work))
 
     def queries(self, images: int) -> dict[str, int]:
         """What the method spends apart from the first pass, by purpose."""

@@ -12,7 +12,7 @@ from soda_tta.engine.stream import Stream
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.loop_method import EXCHANGEABLE, LoopMethod
-from soda_tta.methods.method import Method
+from soda_tta.methods.method import Method, Outcome
 from soda_tta.methods.soda import soda
 from soda_tta.methods.tools import in_order
 from soda_tta.objectives import Queue
@@ -108,8 +108,12 @@ class Online(Method):
         problem = drowned_probes(self.inner.search, adaptor, images, box, work.seed)
         return [] if problem is None else [problem]
 
-    def answer(self, work: Work) -> Array:
+    def adapt(self, work: Work) -> Outcome:
         """Stream the images in their order."""
+        return Outcome(self.answer(work), average=self.inner.average)
+
+    def answer(self, work: Work) -> Array:
+        """The probabilities of the stream."""
         count = len(work.images)
         limit = work.meter.limit
         budget = None if limit is None else limit / count
