@@ -87,7 +87,7 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--labels",
         metavar="FILE",
-        help="true classes of some images (20 to 100 are enough), to certify the gain after the run",
+        help="true classes of some images (20 to 100 are enough), to certify the gain afterwards",
     )
     group.add_argument(
         "--classes",
