@@ -74,9 +74,10 @@ def test_bash_and_zsh_complete(soda: Soda, tmp_path: Path, shell: list[str]) -> 
     (tmp_path / "page").mkdir()
     cases = [
         *CASES,
-        (f"soda-tta report {tmp_path}/pa", f"soda-tta report {tmp_path}/page/"),
-        (f"soda-tta adapt --images {tmp_path}/pa", f"soda-tta adapt --images {tmp_path}/page/"),
-        (f"soda-tta apply --adaptor {tmp_path}/pa", f"soda-tta apply --adaptor {tmp_path}/page/"),
+        ("soda-tta report pa", "soda-tta report page/"),
+        ("soda-tta adapt --images pa", "soda-tta adapt --images page/"),
+        ("soda-tta adapt --model pa", "soda-tta adapt --model page/"),
+        ("soda-tta apply --adaptor pa", "soda-tta apply --adaptor page/"),
     ]
     screens = completed(shell, script, [line for line, _ in cases])
     for (line, expected), screen in zip(cases, screens, strict=True):

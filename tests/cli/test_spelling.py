@@ -80,9 +80,8 @@ def texts(tree: ast.AST) -> Iterator[str]:
             skipped.update(map(id, node.values))
             parts = [part.value if isinstance(part, ast.Constant) else "7" for part in node.values]
             yield "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in skipped:
-                yield node.value
+        elif isinstance(node, ast.Constant) and id(node) not in skipped:
+            yield str(node.value)
 
 
 def library_texts() -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 from soda_tta import Run, adapt
 from soda_tta.adaptors import Identity
 from soda_tta.box import Ledger
+from soda_tta.engine.card import Card
 from soda_tta.judging.verdict import Verdict
 from soda_tta.types import Array
 
@@ -53,13 +54,16 @@ def make_run(
         history=[],
         stopped="finished",
         reason="All steps are done.",
-        card={
-            "method": "lame",
-            "settings": {},
-            "seed": 0,
-            "budget": None,
-            "images": {"count": count, "size": [8, 8]},
-        },
+        card=Card(
+            method="lame",
+            settings={},
+            seed=0,
+            budget=None,
+            images={"count": count, "size": [8, 8]},
+            box={},
+            versions={},
+            plan={},
+        ),
         names=names or [str(index) for index in range(count)],
         seconds=1.0,
         verdict=verdict,

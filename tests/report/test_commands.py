@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,8 +49,9 @@ def test_a_recorded_command_is_shown_without_its_password_and_locates_the_images
 ) -> None:
     np.save(tmp_path / "night.npy", images)
     address = "https://me:secret@host/v2/models/a b"
-    run.card["command"] = ["adapt", "--method", "soda", "--model", address]
-    run.card["command"] += ["--images", f"{tmp_path}/night.npy"]
+    words = ["adapt", "--method", "soda", "--model", address]
+    words += ["--images", f"{tmp_path}/night.npy"]
+    run.card = replace(run.card, command=words)
     html = run.report(tmp_path / "page.html").read_text()
     assert "secret" not in html and "https://...@host/v2/models/a b" in html
     assert html.count("<img") >= 9
@@ -61,6 +63,6 @@ def test_a_recorded_command_is_shown_without_its_password_and_locates_the_images
 def test_the_repeated_run_gets_another_directory(run, tmp_path) -> None:
     for out in (["--out", "runs/night"], ["--out=runs/night"]):
         words = ["adapt", "--model", "m.onnx", "--images", "night", *out, "--seed", "1"]
-        run.card["command"] = words
+        run.card = replace(run.card, command=words)
         command = repeat_command(run.report(tmp_path / "page.html").read_text())
         assert "runs/night" not in command and re.search("--out[ =]RUN --seed 1", command)

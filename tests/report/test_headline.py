@@ -69,7 +69,6 @@ def test_images_the_budget_did_not_reach_are_reported_at_the_top(
 
 def test_unreached_images_survive_saving_and_loading(tmp_path) -> None:
     run = replace(make_run(rows(0, 1), rows(1, 1)), unreached=1)
-    run.card["format"] = 1
     run.save(tmp_path)
     report = write_report(tmp_path, tmp_path / "page.html")
     assert report.facts["unreached_images"] == 1

@@ -6,11 +6,39 @@ import numpy as np
 import pytest
 
 from soda_tta import adapt
+from soda_tta.box import CallableBox
 from soda_tta.errors import RunError
 from soda_tta.report import write_report
 from soda_tta.report.record import read_record, record_of
 
-from .conftest import SMALL
+from .conftest import SMALL, check_self_contained, make_run
+
+
+@pytest.mark.parametrize("method", ["soda", "soda-e", "soda-o", "lame"])
+def test_a_run_interrupted_in_its_first_pass_gives_a_page(
+    tmp_path, images, model, method: str
+) -> None:
+    box = CallableBox(model, batch=20)
+    run = adapt(images, box, method=method, out=tmp_path / "run", stop=lambda: True)
+    assert run.stopped == "interrupted" and np.isnan(run.before[20:]).all()
+    for subject in (run, tmp_path / "run"):
+        for labels in (None, model(images).argmax(axis=1)):
+            report = write_report(subject, tmp_path / "page.html", labels=labels)
+            html = report.path.read_text()
+            check_self_contained(html)
+            assert "The first pass has covered 20 of 50 images." in html
+            assert report.facts["changed_answers"] is None
+            json.dumps(report.facts, allow_nan=False)
+    other = adapt(images, model, method="lame", out=tmp_path / "other")
+    compared = write_report([run, other], tmp_path / "compared.html")
+    check_self_contained(compared.path.read_text())
+
+
+def test_a_run_without_any_response_gives_a_page(tmp_path) -> None:
+    run = make_run(np.full((3, 4), np.nan, np.float32), None)
+    report = write_report(run, tmp_path / "page.html")
+    check_self_contained(report.path.read_text())
+    assert record_of(run).before is None
 
 
 class Killed(Exception):

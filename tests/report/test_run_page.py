@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,8 +59,8 @@ def test_names_cannot_inject_anything(tmp_path) -> None:
     verdict = make_verdict(True, EVIL)
     run = make_run(rows(0, 1, 2, 0, 1, 2), rows(0, 0, 0, 0, 1, 1), names, verdict)
     run.notices.append(EVIL)
-    run.reason = run.card["method"] = run.card["command"] = EVIL
-    run.card["settings"] = {EVIL: EVIL}
+    run.reason = EVIL
+    run.card = replace(run.card, method=EVIL, command=EVIL, settings={EVIL: EVIL})
     pictures = np.random.default_rng(0).random((6, 3, 8, 8)).astype(np.float32)
     other = make_run(rows(0, 1, 2, 0, 1, 2), rows(2, 1, 2, 0, 1, 2), names)
     labels = [0, 0, 0, 0, 1, 1]
@@ -112,10 +113,13 @@ after = before[::-1].copy()
 from soda_tta import Run
 from soda_tta.adaptors import Identity
 from soda_tta.box import Ledger
+from soda_tta.engine.card import Card
+card = Card(method="x", settings={{}}, seed=0, budget=None, images={{"count": 1_000_000}}, box={{}},
+            versions={{}}, plan={{}})
 ledger = Ledger()
 ledger.spend(2_000_000, "select")
 run = Run(before=before, after=after, adaptor=Identity(), ledger=ledger, history=[],
-          stopped="finished", reason="", card={{"method": "x", "images": {{"count": 1_000_000}}}},
+          stopped="finished", reason="", card=card,
           names=[f"{{i}}.png" for i in range(1_000_000)], seconds=1.0)
 from soda_tta.report import write_report
 def peak():

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.display import Display, money, table
+from soda_tta.cli.display import Display
+from soda_tta.cli.dry_run import dry_run
 from soda_tta.cli.interrupt import Interrupt
-from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from
+from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
 from soda_tta.cli.spelling import as_flags
 from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
 
 if TYPE_CHECKING:
     from soda_tta.data import Images
-    from soda_tta.engine.plan import Plan
     from soda_tta.engine.run import Run
     from soda_tta.judging.certificate import Certificate
     from soda_tta.methods import Method
@@ -87,7 +86,7 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--labels",
         metavar="FILE",
-        help="true classes of some images (20 to 100 are enough), to certify the gain after the run",
+        help="true classes of some images (20 to 100 are enough), to certify the gain afterwards",
     )
     group.add_argument(
         "--classes",
@@ -250,54 +249,6 @@ def certify_run(result: Run, options: argparse.Namespace) -> Certificate:
         raise type(error)(text) from error
     known = read.known
     return certify(result.before[known], result.probabilities[known], read.values[known])
-
-
-def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
-    """Print what the run would cost. The model is loaded, but no query is sent."""
-    from soda_tta.engine.adapt import check_call
-    from soda_tta.engine.plan import plan_run
-
-    plan = plan_run(method, len(images), options.budget)
-    check_call(method, images, model_from(options), options.seed)
-    if options.json:
-        print(json.dumps(plan_facts(plan, method, options.price)))
-        return 0
-    parts = [f"{purpose} {queries:,}" for purpose, queries in plan.queries.items()]
-    print(f"{method.name} would send at most {plan.total:,} queries; none was sent.")
-    rows = [
-        ("images", f"{plan.images:,}"),
-        ("plan", method.outline(plan)),
-        ("queries", ", ".join(parts)),
-        ("per image", f"{plan.queries_per_image:.2f}{money(plan.total, options.price)}"),
-    ]
-    print(table(rows))
-    return 0
-
-
-def plan_facts(plan: Plan, method: Method, price: float | None) -> dict[str, Any]:
-    """A plan as JSON."""
-    facts = {
-        **asdict(plan),
-        "total": plan.total,
-        "method": method.name,
-        "settings": method.settings,
-        "queries_per_image": plan.queries_per_image,
-    }
-    if price is not None:
-        facts |= {"price": price, "cost": plan.total / 1000 * price}
-    return facts
-
-
-def price(text: str) -> float:
-    """A price per 1,000 queries."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not value >= 0:
-        message = f"{text!r} is not a valid price; give a number per 1,000 queries"
-        raise argparse.ArgumentTypeError(message)
-    return value
 
 
 def settings_from(pairs: list[str]) -> dict[str, str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from soda_tta.cli.bench_cost import list_grids, print_missing
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
-from soda_tta.cli.options import add_json
+from soda_tta.cli.options import add_json, at_least_one
 from soda_tta.errors import SodaError
 
 if TYPE_CHECKING:
@@ -142,30 +142,6 @@ def add_merge(verbs: Any) -> Parser:
     return parser
 
 
-def list_grids(options: argparse.Namespace) -> int:
-    """Print every built-in grid."""
-    from soda_tta.bench import GRIDS, find_grid
-
-    rows: list[dict[str, Any]] = []
-    for name, (about, _) in GRIDS.items():
-        cells = find_grid(name, options.scale)
-        rows.append(
-            {"name": name, "cells": len(cells), "queries": total_queries(cells), "about": about}
-        )
-    if options.json:
-        print(json.dumps(rows))
-        return 0
-    print(f"{'grid':<16} {'cells':>5} {'queries':>14}  what it measures")
-    for row in rows:
-        print(f"{row['name']:<16} {row['cells']:>5} {row['queries']:>14,}  {row['about']}")
-    return 0
-
-
-def total_queries(cells: Iterable[Cell]) -> int:
-    """The queries that cells send at most."""
-    return sum(cell.plan().total for cell in cells)
-
-
 def run_cells(options: argparse.Namespace) -> int:
     """Run what is missing of a grid and print its table."""
     from soda_tta.bench import Store, find_grid
@@ -219,31 +195,6 @@ def run_and_show(
                     failed = error.failures
                 print(json.dumps({"failed": failed, "store": str(store.path)}))
             raise
-
-
-def print_missing(missing: list[Cell], as_json: bool) -> int:
-    """Print what a run would do, method by method."""
-    by_method: dict[str, list[Cell]] = {}
-    for cell in missing:
-        by_method.setdefault(cell.method, []).append(cell)
-    rows = [
-        {
-            "method": method,
-            "cells": len(cells),
-            "queries": total_queries(cells),
-            "shortened": sum(cell.plan().shortened for cell in cells),
-        }
-        for method, cells in by_method.items()
-    ]
-    total = total_queries(missing)
-    if as_json:
-        print(json.dumps({"methods": rows, "cells": len(missing), "queries": total}))
-        return 0
-    for row in rows:
-        cut = f"; {row['shortened']} cut short by their budget" if row["shortened"] else ""
-        print(f"{row['method']:<20} {row['cells']:>5} cells {row['queries']:>14,} queries{cut}")
-    print(f"{'to run':<20} {len(missing):>5} cells {total:>14,} queries at most")
-    return 0
 
 
 def print_table(options: argparse.Namespace) -> int:
@@ -304,10 +255,3 @@ def merge(options: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
     return 0
-
-
-def at_least_one(text: str) -> int:
-    """The number of --jobs."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)

@@ -11,7 +11,7 @@ PLAIN_STEPS = " .:-=+*%#"  # for terminals that show ASCII only
 
 
 def sparkline(values: Sequence[float], width: int, encoding: str | None = "utf-8") -> str:
-    """A row of columns as high as the values. If there are more values than columns, they are averaged.
+    """A row of columns as high as the values; more values than columns are averaged.
 
     >>> sparkline([0, 1, 2, 3], 4)
     '▁▃▆█'

@@ -1,6 +1,6 @@
 """Examine a model and images before a run, with at most two queries per image.
 
-The advice says whether adapting is likely to help.
+It advises whether adapting is likely to help.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.adapt import price
 from soda_tta.cli.bar import Bar
-from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from
+from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
 from soda_tta.cli.spelling import as_flags
 
 if TYPE_CHECKING:

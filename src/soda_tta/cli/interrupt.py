@@ -12,14 +12,14 @@ from typing import Any
 
 
 class Interrupt:
-    """`interrupt()` is true once the user (or a container's SIGTERM) has asked to stop."""
+    """`interrupt()` is true once the user (or a container's SIGTERM) wants to stop."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self.previous: dict[int, Any] = {}
 
     def __call__(self) -> bool:
-        return self.asked
+        return self.requested
 
     def __enter__(self) -> Interrupt:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -36,9 +36,9 @@ class Interrupt:
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         print("\nstopping after this step; press Ctrl-C again to stop at once.", file=sys.stderr)
 
 

@@ -25,6 +25,25 @@ def size(text: str) -> tuple[int, int]:
         ) from None
 
 
+def price(text: str) -> float:
+    """A price per 1,000 queries."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not value >= 0:
+        message = f"{text!r} is not a valid price; give a number per 1,000 queries"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
+def at_least_one(text: str) -> int:
+    """A whole number, such as that of --jobs."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
 def add_json(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     """Add --json, which every command that prints for people has."""
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")

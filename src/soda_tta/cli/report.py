@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from soda_tta.cli.adapt import price
 from soda_tta.cli.display import table
-from soda_tta.cli.options import add_json
+from soda_tta.cli.options import add_json, price
 
 EXAMPLES = """\
 examples:

@@ -41,7 +41,7 @@ SETTINGS = (
 )
 # name=value or a bare name=, but not where a command is quoted: --set lr=0.1, --out=run.
 ARGUMENT = re.compile(
-    r"""(?<![\w=/.'-])(?<!--set[ ])
+    r"""(?<![\w=/.?&'-])(?<!--set[ ])
     (?P<name>[a-z]\w*)=
     (?P<value>"[^"]*"|'[^']*'|-?\w+(?:\.\w+)*(?:[+-]\d+)?)?""",
     re.VERBOSE,

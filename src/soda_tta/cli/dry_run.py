@@ -1,0 +1,52 @@
+"""What `soda-tta adapt --dry-run` prints: the queries and the cost of a run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from soda_tta.cli.display import money, table
+from soda_tta.cli.options import model_from
+
+if TYPE_CHECKING:
+    from soda_tta.data import Images
+    from soda_tta.engine.plan import Plan
+    from soda_tta.methods import Method
+
+
+def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
+    """Print what the run would cost. The model is loaded, but no query is sent."""
+    from soda_tta.engine.adapt import check_call
+    from soda_tta.engine.plan import plan_run
+
+    plan = plan_run(method, len(images), options.budget)
+    check_call(method, images, model_from(options), options.seed)
+    if options.json:
+        print(json.dumps(plan_facts(plan, method, options.price)))
+        return 0
+    parts = [f"{purpose} {queries:,}" for purpose, queries in plan.queries.items()]
+    print(f"{method.name} would send at most {plan.total:,} queries; none was sent.")
+    rows = [
+        ("images", f"{plan.images:,}"),
+        ("plan", method.outline(plan)),
+        ("queries", ", ".join(parts)),
+        ("per image", f"{plan.queries_per_image:.2f}{money(plan.total, options.price)}"),
+    ]
+    print(table(rows))
+    return 0
+
+
+def plan_facts(plan: Plan, method: Method, price: float | None) -> dict[str, Any]:
+    """A plan as JSON."""
+    facts = {
+        **asdict(plan),
+        "total": plan.total,
+        "method": method.name,
+        "settings": method.settings,
+        "queries_per_image": plan.queries_per_image,
+    }
+    if price is not None:
+        facts |= {"price": price, "cost": plan.total / 1000 * price}
+    return facts
