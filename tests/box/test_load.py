@@ -13,8 +13,7 @@ import pytest
 from torch import nn
 
 from soda_tta import load_box
-from soda_tta.box import Batched, CallableBox, Input, ModuleBox, OnnxBox, OpenInferenceBox
-from soda_tta.box.backends.backend import Backend
+from soda_tta.box import Batched, CallableBox, ModuleBox, OnnxBox, OpenInferenceBox
 from soda_tta.box.facts import FACTS
 from soda_tta.box.load import BACKENDS
 from soda_tta.box.wrappers.retrying import retry
@@ -225,15 +224,15 @@ def test_a_back_end_is_one_class_in_the_table(monkeypatch) -> None:
 
 
 def test_the_back_end_of_the_documentation_works(tmp_path: Path, monkeypatch) -> None:
-    page = Path(__file__).parents[2] / "docs" / "how-to" / "models.md"
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    (source,) = (block for block in blocks if "(Backend)" in block)
-    names = dict(Any=Any, Array=np.ndarray, Backend=Backend, Input=Input, Path=Path, np=np)
-    exec(source, names)
-    monkeypatch.setattr("soda_tta.box.load.BACKENDS", (*BACKENDS, names["TextFileBox"]))
-    (tmp_path / "row.txt").write_text("1\n3\n")
-    box = load_box(tmp_path / "row.txt", logits=True, size=8)
-    np.testing.assert_allclose(box(GREY), [[0.119, 0.881]] * 2, atol=1e-3)
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-box.md"
+    first, *_ = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(first, names)
+    monkeypatch.setattr("soda_tta.box.load.BACKENDS", (names["LinearBox"], *BACKENDS))
+    file = tmp_path / "colours.weights.txt"
+    np.savetxt(file, np.zeros((3, 4)))
+    box = load_box(str(file), size=8)
+    np.testing.assert_allclose(box(GREY), np.full((len(GREY), 4), 0.25))
     assert box.input.size == (8, 8)
 
 

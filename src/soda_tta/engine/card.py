@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import platform
 from dataclasses import dataclass, fields, replace
 from importlib import metadata
@@ -15,12 +17,8 @@ from soda_tta.methods.method import Method
 from soda_tta.storage.run_folder import FORMAT
 
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
-OPTIONAL = (
-    "command",
-    "chosen_lr",
-    "reliable",
-    "averaged",
-)  # absent from the JSON while they are None
+# Absent from the JSON while they are None.
+OPTIONAL = ("code", "command", "chosen_lr", "reliable", "averaged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +32,7 @@ class Card:
     box : fingerprint of the model and what it was declared to take.
     versions : of Python and the packages that decide the bits of a result.
     plan : epochs and queries, as planned.
+    code : digest of the class of a user's own method; None for built-in methods.
     command : what the user typed, for the report to repeat.
     chosen_lr : the learning rate that won, where several competed.
     reliable : how many pseudo-labels were trusted.
@@ -50,6 +49,7 @@ class Card:
     plan: dict[str, Any]
     soda_tta: str = __version__
     format: int = FORMAT
+    code: str | None = None
     command: list[str] | None = None
     chosen_lr: float | None = None
     reliable: int | None = None
@@ -90,6 +90,7 @@ def make_card(
         settings=method.settings,
         seed=seed,
         budget=budget,
+        code=code_digest(method),
         command=command,
         images=images.card(),
         box=box.card(),
@@ -101,6 +102,18 @@ def make_card(
             "limit": plan.limit,
         },
     )
+
+
+def code_digest(method: Method) -> str | None:
+    """A digest of the class of a user's own method: an edited one is another method."""
+    kind = type(method)
+    if kind.__module__.startswith("soda_tta."):
+        return None
+    try:
+        source = inspect.getsource(kind)
+    except (OSError, TypeError):
+        return None  # typed into an interpreter
+    return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
 def versions() -> dict[str, str]:

@@ -26,6 +26,7 @@ from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.stopwatch import Stopwatch
 from soda_tta.types import Array, Purpose
 
+SUM_TOLERANCE = 1e-2  # of a row of probabilities
 NO_BUDGET_LEFT = "Lost requests used up the budget; the model's own answers are used."
 
 
@@ -94,7 +95,7 @@ class Execution:
         work = Work(
             images=self.images,
             meter=self.meter,
-            before=before,
+            before=read_only(before),
             plan=self.plan,
             seed=self.card.seed,
             folder=self.folder,
@@ -184,6 +185,13 @@ class Execution:
         )
 
 
+def read_only(array: Array) -> Array:
+    """A view that a method cannot write to: what it gets is also what the run reports."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def notify(listener: Listener | None, event: Event) -> None:
     """Pass an event to the listener; without one, notices are warnings."""
     if listener is not None:
@@ -226,4 +234,8 @@ def checked(method: Method, outcome: Outcome, before: Array) -> Outcome:
         )
     if not (np.isfinite(rows).all() and rows.min() >= 0):
         raise MethodError(f"{method.name} returned NaN or negative probabilities.")
+    sums = rows.sum(axis=1)
+    if np.abs(sums - 1).max() > SUM_TOLERANCE:
+        worst = sums[np.abs(sums - 1).argmax()]
+        raise MethodError(f"{method.name} returned rows that sum to {worst:.4g}, not to 1.")
     return replace(outcome, probabilities=rows)

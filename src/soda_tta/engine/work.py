@@ -9,6 +9,7 @@ from soda_tta.box import Box, Meter
 from soda_tta.data import Images
 from soda_tta.engine.events import Event, Listener, Step
 from soda_tta.engine.plan import Plan
+from soda_tta.errors import MethodError
 from soda_tta.storage.run_folder import RunFolder
 from soda_tta.types import Array, Purpose
 
@@ -62,6 +63,8 @@ class Work:
 
     def record(self, step: Step) -> None:
         """Add a step to the history; raise Interrupted if the user asked to stop."""
+        if not isinstance(step, Step):
+            raise MethodError(f"record() takes a Step, not a {type(step).__name__}.")
         self.history.append(step)
         self.tell(step)
         self.check_stop()

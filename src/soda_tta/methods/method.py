@@ -70,7 +70,7 @@ class Method(ABC):
 
     def answer(self, work: Work) -> Array:
         """The probabilities to use, one row per image, in order."""
-        raise NotImplementedError(f"{self.name} has neither `answer` nor `adapt`.")
+        raise MethodError(f"{self.name} has neither `answer` nor `adapt`; write one of them.")
 
     def adapt(self, work: Work) -> Outcome:
         """The same, for methods whose outcome is more than probabilities."""
@@ -85,21 +85,22 @@ class Method(ABC):
         queries = {"select": images, **self.queries(images)}
         last_epoch = self.last_epoch(images)
         excess = 0 if limit is None else sum(queries.values()) - limit
-        if excess > 0:
-            if not self.elastic:
-                needed = sum(queries.values()) / images
-                raise BudgetError(
-                    f"{self.name} needs {needed:g} queries per image; raise the budget."
-                )
-            for purpose in (
-                "probe",
-                "evaluate",
-            ):  # it learns less, then answers from the first pass
-                less = min(queries[purpose], excess)
+        if excess <= 0:
+            return Plan(images, self.epochs, queries, limit, last_epoch=last_epoch)
+        if not self.elastic:
+            assert limit is not None
+            raise BudgetError(
+                f"{self.name} needs {sum(queries.values()) / images:.4g} queries per image and the "
+                f"budget is {limit / images:.4g}; raise it."
+            )
+        # It learns less first, and answers from the first pass last of all.
+        learning = [purpose for purpose in queries if purpose not in ("select", "evaluate")]
+        for purpose in (*learning, "evaluate"):
+            less = min(queries.get(purpose, 0), excess)
+            if less:
                 queries[purpose] -= less
                 excess -= less
-            return Plan(images, self.epochs, queries, limit, shortened=True, last_epoch=last_epoch)
-        return Plan(images, self.epochs, queries, limit, last_epoch=last_epoch)
+        return Plan(images, self.epochs, queries, limit, shortened=True, last_epoch=last_epoch)
 
     @property
     def epochs(self) -> int:

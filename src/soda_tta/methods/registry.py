@@ -65,6 +65,11 @@ def find_method(method: str | Method) -> Method:
             "or your own as file.py:name."
         )
     found = load_object(PLACES.get(method, method), kind="method", error_class=MethodError)
+    if isinstance(found, type) and issubclass(found, Method):
+        name = found.__name__
+        raise MethodError(
+            f"{method!r} is a class; write `{name.lower()} = {name}()` in the file and name that."
+        )
     if not isinstance(found, Method):
         raise MethodError(f"{method!r} is a {type(found).__name__}; a method is a Method.")
     return found

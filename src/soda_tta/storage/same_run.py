@@ -8,7 +8,15 @@ from typing import Any
 
 from soda_tta.errors import RunError
 
-IDENTITY = ("method", "settings", "seed", "budget", "images", "box")  # what makes two runs the same
+IDENTITY = (
+    "method",
+    "code",
+    "settings",
+    "seed",
+    "budget",
+    "images",
+    "box",
+)  # what makes two runs the same
 
 
 def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
@@ -23,7 +31,7 @@ def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> No
     old["rungs"] = old["plan"]["rungs"]
     new = {**new, "rungs": new["plan"]["rungs"]}
     names = (*IDENTITY, "rungs")
-    differing = [name for name in names if plain(old.get(name)) != plain(new[name])]
+    differing = [name for name in names if plain(old.get(name)) != plain(new.get(name))]
     if differing == ["settings"]:
         added = added_settings(old["settings"], new["settings"])
         if added:
@@ -32,7 +40,7 @@ def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> No
                 "that version, or choose another out=."
             )
     if differing:
-        differences = [f"{name}: {difference(old.get(name), new[name])}" for name in differing]
+        differences = [f"{name}: {difference(old.get(name), new.get(name))}" for name in differing]
         raise RunError(
             f"{folder} holds another run ({'; '.join(differences)}); choose another out=."
         )

@@ -67,6 +67,7 @@ def check_settings(method: Method) -> None:
     assert method.but(**plain).settings == settings, "but(**settings) changes something"
     text = {name: str(value) for name, value in plain.items()}
     assert method.but(**text).settings == settings, "settings given as text change something"
+    method.check()  # the bench calls it without images
     try:
         method.but(no_such_setting=1)
     except MethodError:
