@@ -91,7 +91,7 @@ class Method(ABC):
             assert limit is not None
             raise BudgetError(
                 f"{self.name} needs {sum(queries.values()) / images:.4g} queries per image and the "
-                f"budget is {limit / images:.4g}; raise it."
+                f"budget is {limit / images:.4g}; raise the budget."
             )
         # It learns less first, and answers from the first pass last of all.
         learning = [purpose for purpose in queries if purpose not in ("select", "evaluate")]
