@@ -29,20 +29,20 @@ class Pair:
     ----------
     how : BetaSettings
         The method's settings.
-    given : Work
+    work : Work
         Images and the box's initial probabilities.
-    chance : numpy Generator
+    random : numpy Generator
         Everything random is drawn from it.
     """
 
-    def __init__(self, how: BetaSettings, given: Work, chance: np.random.Generator) -> None:
+    def __init__(self, how: BetaSettings, work: Work, random: np.random.Generator) -> None:
         self.how = how
-        self.images = given.images
-        self.chance = chance
+        self.images = work.images
+        self.random = random
         self.rate = 1.0  # factor of the learning rates
-        self.labels = torch.from_numpy(given.before.argmax(axis=1))
-        self.classes = given.before.shape[1]
-        self.students = net.build_students(how, given.images, self.classes, 2)
+        self.labels = torch.from_numpy(work.before.argmax(axis=1))
+        self.classes = work.before.shape[1]
+        self.students = net.build_students(how, work.images, self.classes, 2)
         self.optimisers = [net.optimiser_of(how, student) for student in self.students]
         self.left_out = 0  # passes of MixMatch without a step
         self.rivals = [Rival(student.size) for student in self.students] if how.adversarial else []
@@ -55,7 +55,7 @@ class Pair:
         """One pass of plain cross-entropy with the box's labels."""
         student, optimiser = self._ready(member)
         lines = []
-        for indices, images in net.weak_batches(self.images, self.how.batch, self.chance):
+        for indices, images in net.weak_batches(self.images, self.how.batch, self.random):
             logits = student(images)
             loss = functional.cross_entropy(logits, self.labels[indices])
             self._step(optimiser, loss)
@@ -69,9 +69,9 @@ class Pair:
         student, optimiser = self._ready(member)
         return [
             net.distil_step(
-                self.how, student, optimiser, images, torch.from_numpy(memory[indices]), self.chance
+                self.how, student, optimiser, images, torch.from_numpy(memory[indices]), self.random
             )
-            for indices, images in net.weak_batches(self.images, self.how.batch, self.chance)
+            for indices, images in net.weak_batches(self.images, self.how.batch, self.random)
         ]
 
     def divide(self, member: int) -> Array:
@@ -107,7 +107,7 @@ class Pair:
         hard_batches = self._batches(hard, steps)
         for number, (easy_now, hard_now) in enumerate(zip(easy_batches, hard_batches, strict=True)):
             images = [torch.from_numpy(self.images[indices]) for indices in (easy_now, hard_now)]
-            views = [view(each, self.chance) for each in images for view in VIEWS]
+            views = [view(each, self.random) for each in images for view in VIEWS]
             trust = torch.from_numpy(peer[easy_now].astype(np.float32))
             targets = self.targets(member, views, self.labels[easy_now], trust)
             ramp = ramp_up(epoch - 1 + number / steps - self.how.warmup, self.how.rampup)
@@ -142,8 +142,8 @@ class Pair:
         Partners come from all rows. Without lam_u only easy rows pass through the student, so hard
         images serve as partners alone.
         """
-        share = float(self.chance.beta(self.how.alpha, self.how.alpha))
-        partners = torch.from_numpy(self.chance.permutation(len(stack)))
+        share = float(self.random.beta(self.how.alpha, self.how.alpha))
+        partners = torch.from_numpy(self.random.permutation(len(stack)))
         mixed, mixed_targets = net.mix_up(stack, targets, max(share, 1 - share), partners)
         easy = len(stack) // 2
         logits = student(mixed if self.how.lam_u else mixed[:easy])
@@ -159,7 +159,7 @@ class Pair:
         batch = self.how.batch
         batches: list[Array] = []
         while len(batches) < steps:
-            order = self.chance.permutation(indices)
+            order = self.random.permutation(indices)
             starts = range(0, len(order) - batch + 1, batch)
             batches += [order[start : start + batch] for start in starts]
         return batches[:steps]

@@ -231,7 +231,7 @@ def distil_step(
     optimiser: torch.optim.Optimizer,
     images: Tensor,
     memory: Tensor,
-    chance: np.random.Generator,
+    random: np.random.Generator,
 ) -> tuple[float, float, float]:
     """One step on KL to the memory + L_IM + MixUp consistency with the student's own responses.
 
@@ -244,8 +244,8 @@ def distil_step(
     information = information_loss(logits)
     first = divergence(memory, logits) + information
     first.backward()  # type: ignore[no-untyped-call]
-    share = float(chance.beta(how.mixup_alpha, how.mixup_alpha))
-    partners = torch.from_numpy(chance.permutation(len(images)))
+    share = float(random.beta(how.mixup_alpha, how.mixup_alpha))
+    partners = torch.from_numpy(random.permutation(len(images)))
     mixed, targets = mix_up(images, logits.detach().softmax(dim=1), share, partners)
     second = how.mix * divergence(targets, student(mixed))
     second.backward()  # type: ignore[no-untyped-call]
@@ -258,9 +258,9 @@ def distil_step(
     )
 
 
-def batches_of(count: int, batch: int, chance: np.random.Generator) -> list[Array]:
+def batches_of(count: int, batch: int, random: np.random.Generator) -> list[Array]:
     """One pass in random order, without a last batch of one image: batch norm needs two."""
-    order = chance.permutation(count)
+    order = random.permutation(count)
     batches = [order[start : start + batch] for start in range(0, count, batch)]
     return [indices for indices in batches if len(indices) > 1]
 
@@ -272,11 +272,11 @@ def batch_count(count: int, batch: int) -> int:
 
 
 def weak_batches(
-    images: Images, batch: int, chance: np.random.Generator
+    images: Images, batch: int, random: np.random.Generator
 ) -> Iterator[tuple[Array, Tensor]]:
     """One pass over weak views: each batch with its indices."""
-    for indices in batches_of(len(images), batch, chance):
-        yield indices, weak(torch.from_numpy(images[indices]), chance)
+    for indices in batches_of(len(images), batch, random):
+        yield indices, weak(torch.from_numpy(images[indices]), random)
 
 
 def scores_of(students: list[Student], images: Images, batch: int = 256) -> Tensor:

@@ -1,7 +1,7 @@
 """Random views of images for training a local network.
 
 Weak views are cropped and flipped. Strong views also change colour and shape and have a hole.
-Images are tensors of shape (n, 3, height, width) in [0, 1]; `chance` is the random generator.
+Images are tensors of shape (n, 3, height, width) in [0, 1]; `random` is the random generator.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ CUTOUT = 0.5  # side of the hole, as a share of the image's side
 ROUNDS = 2  # operations per strong view
 
 
-def weak(images: Tensor, chance: np.random.Generator) -> Tensor:
+def weak(images: Tensor, random: np.random.Generator) -> Tensor:
     """Pad by an eighth (4 of 32 pixels) with black, crop at random, mirror half of the images."""
     count, _, height, width = images.shape
     pad = max(1, min(height, width) // 8)
     padded = functional.pad(images, (pad, pad, pad, pad))
-    rows = torch.from_numpy(chance.integers(0, 2 * pad + 1, (count, 1)) + np.arange(height))
-    flipped = chance.random((count, 1)) < 0.5
+    rows = torch.from_numpy(random.integers(0, 2 * pad + 1, (count, 1)) + np.arange(height))
+    flipped = random.random((count, 1)) < 0.5
     along = np.where(flipped, np.arange(width)[::-1], np.arange(width))
-    columns = torch.from_numpy(chance.integers(0, 2 * pad + 1, (count, 1)) + along)
+    columns = torch.from_numpy(random.integers(0, 2 * pad + 1, (count, 1)) + along)
     picked = padded[torch.arange(count)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
     return picked.permute(0, 3, 1, 2).contiguous()
 
 
-def strong(images: Tensor, chance: np.random.Generator) -> Tensor:
+def strong(images: Tensor, random: np.random.Generator) -> Tensor:
     """A weak view, then two operations of random kind and strength, then a grey hole.
 
     BETA itself uses AutoAugment here.
     """
-    views = weak(images, chance)
+    views = weak(images, random)
     for _ in range(ROUNDS):
-        kinds = chance.integers(0, len(OPERATIONS), len(views))
-        strengths = torch.from_numpy(chance.uniform(-1, 1, len(views)).astype(np.float32))
+        kinds = random.integers(0, len(OPERATIONS), len(views))
+        strengths = torch.from_numpy(random.uniform(-1, 1, len(views)).astype(np.float32))
         for kind in np.unique(kinds):
             chosen = torch.from_numpy(np.flatnonzero(kinds == kind))
             strength = strengths[chosen].view(-1, 1, 1, 1)
             views[chosen] = OPERATIONS[kind](views[chosen], strength).clamp(0, 1)
-    return cutout(views, chance)
+    return cutout(views, random)
 
 
-def cutout(images: Tensor, chance: np.random.Generator) -> Tensor:
+def cutout(images: Tensor, random: np.random.Generator) -> Tensor:
     """Cover a random square with grey; it may lie partly outside."""
     count, _, height, width = images.shape
     half = CUTOUT * min(height, width) / 2
-    middle_row = chance.integers(0, height, (count, 1))
+    middle_row = random.integers(0, height, (count, 1))
     rows = torch.from_numpy(np.abs(np.arange(height) - middle_row) < half)
-    middle_column = chance.integers(0, width, (count, 1))
+    middle_column = random.integers(0, width, (count, 1))
     columns = torch.from_numpy(np.abs(np.arange(width) - middle_column) < half)
     hole = rows[:, :, None] & columns[:, None, :]
     return images.masked_fill(hole[:, None], 0.5)
