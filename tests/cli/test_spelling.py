@@ -40,7 +40,7 @@ EXAMPLES = {
     "raise mu (mu=1e-05)": "raise mu (--set mu=1e-05)",
     "no mu helps; use method='soda-e'": "no mu helps; use --method soda-e",
     "use search=multi-point or per-image.": "use --set search=multi-point or per-image.",
-    "leave them out with diagonal=true.": "leave them out with --set diagonal=true.",
+    "leave them out with diagonal=True.": "leave them out with --set diagonal=true.",
     "tau=2 and rho=-0.5 must lie": "--set tau=2 and --set rho=-0.5 must lie",
     "seed=-1 is negative. Use 0": "--seed -1 is negative. Use 0",
     "move it, or use force=True.": "move it, or use --force.",

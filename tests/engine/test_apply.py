@@ -12,6 +12,7 @@ from soda_tta.adaptors import Identity, PaperNetwork
 from soda_tta.engine.events import Answered, Notice, Planned
 from soda_tta.engine.saved import AVERAGED
 from soda_tta.errors import BoxError, RunError, StorageError
+from soda_tta.testing.data import make_black_box
 
 FAST = dict(method="soda", epochs=2, batch=16, width=4, lr=0.05)
 
@@ -318,3 +319,12 @@ def test_what_an_onnx_file_declares_wins_over_the_run(images, tiny_onnx, tmp_pat
 
 def test_the_identity_answers_like_the_model(images, box) -> None:
     np.testing.assert_array_equal(apply(Identity(), images, box).probabilities, box(images))
+
+
+def test_a_run_that_was_interrupted_before_it_had_an_adaptor_is_refused(images, tmp_path) -> None:
+    model = make_black_box()
+    adapt(images, model, method="dine", epochs=2, out=tmp_path / "run", stop=lambda: True)
+    with pytest.raises(
+        RunError, match=r"interrupted before it had an adaptor; continue it with resume=True"
+    ):
+        apply(tmp_path / "run", images, model)

@@ -142,7 +142,7 @@ def test_its_settings_give_the_same_method_again_also_as_text() -> None:
 
 
 def test_too_many_correlations_are_refused_before_the_first_query(images, model, tmp_path) -> None:
-    with pytest.raises(MethodError, match="diagonal=true"):
+    with pytest.raises(MethodError, match="diagonal=True"):
         adapt(images, model, method="soda", search="evolution", out=tmp_path / "run")
     assert model.asked == 0 and not (tmp_path / "run").exists()
 
@@ -169,9 +169,9 @@ def test_the_command_line_offers_evolution(images, tmp_path, capsys) -> None:
     words = ["adapt", "--model", f"{tmp_path}/model.py:answer"]
     words += ["--images", f"{tmp_path}/images.npy", "--json"]
     words += ["--method", "soda", "--set", "search=evolution", "--set", "epochs=2"]
-    small = ["--set", "diagonal=true", "--set", "width=4"]
+    small = ["--set", "diagonal=True", "--set", "width=4"]
     assert main([*words, *small, "--out", str(tmp_path / "run")]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["settings"]["search"] == "evolution" and facts["queries"]["probe"] == 2 * 13 * 50
     assert main([*words, "--dry-run"]) != 0
-    assert "diagonal=true" in capsys.readouterr().err
+    assert "diagonal=True" in capsys.readouterr().err

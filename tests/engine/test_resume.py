@@ -140,3 +140,27 @@ def test_a_file_name_that_is_not_utf8_does_not_lose_a_billed_run(box, tmp_path) 
     (folder / "a.png").rename(folder / os.fsdecode(b"\xff.png"))
     run = adapt(folder, box, out=tmp_path / "run", **FAST)
     assert Run.load(tmp_path / "run").names == run.names
+
+
+def test_an_interrupted_run_that_is_resumed_and_killed_counts_as_unfinished(
+    images, tmp_path
+) -> None:
+    class Killed(BaseException):
+        """Stands for SIGKILL: nothing may catch it."""
+
+    def classify(batch):
+        if killing[0]:
+            raise Killed
+        share = batch.mean(axis=(1, 2, 3))
+        return np.stack([share, 1 - share], axis=1)
+
+    killing = [False]
+    steps = iter([False, True])
+    settings = dict(method="soda", epochs=4, batch=16, width=4, out=tmp_path / "run")
+    adapt(images, classify, stop=lambda: next(steps, True), **settings)
+    assert Run.load(tmp_path / "run").stopped == "interrupted"
+    killing[0] = True
+    with pytest.raises(Killed):
+        adapt(images, classify, resume=True, **settings)
+    with pytest.raises(RunError, match="has not ended"):
+        Run.load(tmp_path / "run")

@@ -125,3 +125,17 @@ def test_a_run_that_has_not_ended_or_is_incomplete_is_not_loaded(images, box, tm
     (out / "run.json").write_text(json.dumps(facts))
     with pytest.raises(RunError, match="has not ended; continue it with resume=True"):
         Run.load(out)
+
+
+def test_a_missing_history_is_named(images, box, tmp_path) -> None:
+    adapt(images, box, method="lame", out=tmp_path / "run")
+    (tmp_path / "run" / "history.jsonl").unlink()
+    with pytest.raises(RunError, match=r"incomplete: History: history\.jsonl cannot be read"):
+        Run.load(tmp_path / "run")
+
+
+def test_images_that_were_not_answered_have_no_class(images, box) -> None:
+    run = adapt(images, box, method="lame")
+    run.before[3] = np.nan
+    run.after = None
+    assert run.predictions[3] == -1 and (run.predictions[:3] >= 0).all()

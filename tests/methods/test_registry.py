@@ -1,5 +1,7 @@
 """Methods are found by their name or by the place of the user's own code."""
 
+import sys
+
 import pytest
 
 from soda_tta.errors import MethodError
@@ -34,3 +36,10 @@ def test_a_method_is_returned_as_it_is_and_anything_else_is_refused() -> None:
     assert find_method(soda) is soda
     with pytest.raises(MethodError, match="is not a method"):
         find_method(3)
+
+
+def test_looking_up_a_built_in_method_leaves_the_import_path_alone(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    find_method("soda")
+    assert sys.path == before

@@ -144,7 +144,7 @@ def test_a_wrong_number_of_losses_is_refused(count: int) -> None:
 
 def test_correlations_of_too_many_parameters_are_refused_with_the_remedy() -> None:
     assert Evolution().start(np.zeros(100)).theta.shape == (100,)
-    with pytest.raises(MethodError, match=r"3,523 parameters.*diagonal=true"):
+    with pytest.raises(MethodError, match=r"3,523 parameters.*diagonal=True"):
         Evolution().start(np.zeros(3523))
     assert Evolution(diagonal=True).start(np.zeros(3523)).ask().shape == (13, 3523)
 

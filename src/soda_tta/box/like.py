@@ -29,15 +29,21 @@ def load_box_like(card: dict[str, Any], model: Any, **options: Any) -> tuple[Box
     specified = {name: value for name, value in options.items() if value is not None}
     facts = {**(card.get("input") or {}), **card}
     carried = {name: facts[name] for name in CARRIED_OVER if facts.get(name) is not None}
+    refused: BoxError | None = None
     try:
         box = load_box(model, **{**carried, **specified})
     except BoxUnavailable:
         raise
-    except BoxError:
+    except BoxError as error:
+        refused = error
         box = load_box(model, **specified)  # another model may not accept these facts
     if box.fingerprint() == card["fingerprint"]:
+        if refused is not None:
+            raise refused  # what the user specified does not fit the facts of the run
         return box, None
     kept = carried_over(card, dict(box.declared))
+    if refused is not None and not box.declared:
+        kept = {}  # nothing was taken over
     if box.declared:
         box = load_box(model, **{**kept, **specified})
     return box, notice_of(card, kept, specified)

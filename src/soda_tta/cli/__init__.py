@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(words)
     options.parser = parser
-    options.given = words
+    options.words = words
     warnings.showwarning = lambda message, *_, **__: complain(str(message))
     try:
         return int(options.run(options))

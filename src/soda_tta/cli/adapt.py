@@ -153,7 +153,7 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
                 resume=options.resume,
                 stop=interrupt,
                 listener=display,
-                command=options.given,
+                command=options.words,
             )
         except KeyboardInterrupt:  # the second, in the middle of a query
             raise KeyboardInterrupt(f"{KEPT}; continue with: {resume_with(options)}") from None
@@ -171,7 +171,7 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
 
 def resume_with(options: argparse.Namespace) -> str:
     """The command that continues this run."""
-    words = [word for word in options.given if word != "--resume"]
+    words = [word for word in options.words if word != "--resume"]
     return shlex.join(["soda-tta", *words, "--resume"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import shlex
 import sys
@@ -136,11 +137,15 @@ def how_to_continue(options: argparse.Namespace) -> str:
     if options.out is None:
         return ""
     out = Path(options.out)
-    partial = [path for path in out.parent.glob(f"{out.name}.*.partial") if path.stat().st_size]
+    partial = [
+        path
+        for path in out.parent.glob(f"{glob.escape(out.name)}.*.partial")
+        if path.stat().st_size
+    ]
     if not partial:
         return ""
     saving = f"--save-images={options.save_images}"
-    words = [word for word in options.given if word not in ("--resume", saving)]
+    words = [word for word in options.words if word not in ("--resume", saving)]
     if "--save-images" in words:
         place = words.index("--save-images")
         del words[place : place + 2]

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         )
     examination = with_flags(examination)
     exit_code = EXIT_CODES[examination.advice]
-    command = adapt_command(options.given, examination) if exit_code == 0 else None
+    command = adapt_command(options.words, examination) if exit_code == 0 else None
     if options.json:
         print(json.dumps({**examination.facts(), "command": command}))
     else:

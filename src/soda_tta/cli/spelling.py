@@ -71,7 +71,8 @@ def _as_flag(match: re.Match[str]) -> str:
     name = match["name"]
     value = (match["value"] or "").strip("\"'")
     if name in SETTINGS:
-        return f"--set {name}={value}"
+        plain = value.lower() if value in ("True", "False") else value
+        return f"--set {name}={plain}"
     if name not in FLAGS:
         return match[0]
     if value in ("", "True"):

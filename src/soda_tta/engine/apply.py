@@ -20,6 +20,7 @@ from soda_tta.data import Images, open_images
 from soda_tta.engine.events import Event, Listener, Notice, Planned
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
+from soda_tta.engine.run import most_likely
 from soda_tta.engine.saved import SavedAdaptor, load_adaptor
 from soda_tta.engine.work import Interrupted
 from soda_tta.storage.atomic import write_text
@@ -46,9 +47,8 @@ class Answers:
 
     @property
     def predictions(self) -> Array:
-        """The most likely class of every image."""
-        classes: Array = self.probabilities.argmax(axis=1)
-        return classes
+        """The most likely class of every image; -1 for images that were not answered."""
+        return most_likely(self.probabilities)
 
     @property
     def confidences(self) -> Array:

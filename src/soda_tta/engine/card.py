@@ -105,15 +105,21 @@ def make_card(
 
 
 def code_digest(method: Method) -> str | None:
-    """A digest of the class of a user's own method: an edited one is another method."""
-    kind = type(method)
-    if kind.__module__.startswith("soda_tta."):
-        return None
-    try:
-        source = inspect.getsource(kind)
-    except (OSError, TypeError):
-        return None  # typed into an interpreter
-    return hashlib.sha256(source.encode()).hexdigest()[:12]
+    """A digest of the classes of a user's own method and its parts: edited ones are another method.
+
+    Only the classes count, not the file they are in: a script may be changed to resume its own run.
+    """
+    parts = [getattr(method, each.name) for each in fields(method)]
+    sources = []
+    for kind in (type(method), *(type(part) for part in parts)):
+        if kind.__module__.startswith(("soda_tta.", "builtins")):
+            continue
+        try:
+            sources.append(inspect.getsource(kind))
+        except (OSError, TypeError):
+            continue  # typed into an interpreter
+    text = "\n".join(sources)
+    return hashlib.sha256(text.encode()).hexdigest()[:12] if sources else None
 
 
 def versions() -> dict[str, str]:

@@ -37,7 +37,7 @@ def epochs_of_competition(rates: int, rungs: Sequence[int]) -> int:
     return total
 
 
-class Stopped(Exception):
+class TrainingStopped(Exception):
     """The user asked to stop while this training was the best so far."""
 
     def __init__(self, training: Training) -> None:
@@ -49,21 +49,21 @@ def train(trainings: list[Training], work: Work) -> Training:
     """Train; of several rates, return the one that wins.
 
     The competitors share every batch and every direction: they differ in nothing but the rate.
-    Raises Stopped, with the best training so far, if the user asks to stop.
+    Raises TrainingStopped, with the best training so far, if the user asks to stop.
     """
     for rung, (_, kept) in zip(work.plan.rungs, RUNGS, strict=False):  # no rungs for one rate
         for training in trainings:
             for step in training.advance(rung, "tune"):
                 report(step, training, work)
                 if work.stop():
-                    raise Stopped(min(trainings, key=lambda each: each.best_loss))
+                    raise TrainingStopped(min(trainings, key=lambda each: each.best_loss))
         # by the loss at the rung: a resumed training may be further on
         trainings = sorted(trainings, key=lambda each: each.epoch_loss(rung))[:kept]
     (training,) = trainings
     for step in training.advance(work.plan.epochs, "probe"):
         report(step, training, work)
         if work.stop():
-            raise Stopped(training)
+            raise TrainingStopped(training)
     return training
 
 

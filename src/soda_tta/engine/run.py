@@ -15,9 +15,9 @@ from soda_tta.engine.events import Step
 from soda_tta.errors import RunError
 from soda_tta.judging.verdict import Verdict
 from soda_tta.storage.run_folder import RunFolder
-from soda_tta.storage.stored_run import read_run_folder
+from soda_tta.storage.stored_run import NOT_ANSWERED, read_run_folder
 from soda_tta.types import Array, Stopped
-from soda_tta.user_code import load_object
+from soda_tta.user_code import load_own
 
 # The report is an instrument of a higher floor: it is named here, not imported.
 WRITE_REPORT = "soda_tta.report:write_report"
@@ -66,14 +66,13 @@ class Run:
 
     @property
     def predictions(self) -> Array:
-        """The most likely class of every image."""
-        classes: Array = self.probabilities.argmax(axis=1)
-        return classes
+        """The most likely class of every image; -1 for images that were not answered."""
+        return most_likely(self.probabilities)
 
     @property
     def changed(self) -> int:
         """How many images now get another class."""
-        return int((self.predictions != self.before.argmax(axis=1)).sum())
+        return int((self.predictions != most_likely(self.before)).sum())
 
     @property
     def queries_per_image(self) -> float:
@@ -121,7 +120,7 @@ class Run:
         path : the file to write.
         options : `images`, `labels`, `classes` and `price`, as in `soda_tta.report.write_report`.
         """
-        written: Path = load_object(WRITE_REPORT)(self, path, **options).path
+        written: Path = load_own(WRITE_REPORT)(self, path, **options).path
         return written
 
     @staticmethod
@@ -131,8 +130,9 @@ class Run:
         facts = stored.facts
         if stored.stopped is None:
             raise RunError(f"{path} holds a run that has not ended; continue it with resume=True.")
-        if stored.before is None or len(stored.names) != len(stored.before):
-            raise RunError(f"{path} is incomplete: {stored.missing[0]}")
+        problems = [text for text in stored.missing if text != NOT_ANSWERED]
+        if problems or stored.before is None:
+            raise RunError(f"{path} is incomplete: {' '.join(problems)}")
         ledger = Ledger()
         ledger.queries = dict(stored.queries)
         return Run(
@@ -150,6 +150,13 @@ class Run:
             verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
             unreached=facts["unreached_images"],
         )
+
+
+def most_likely(probabilities: Array) -> Array:
+    """The most likely class of every row; -1 for rows of NaN, which were not answered."""
+    answered = ~np.isnan(probabilities[:, 0])
+    classes: Array = np.where(answered, np.argmax(probabilities, axis=1), -1)
+    return classes
 
 
 def mean_confidence(probabilities: Array) -> float | None:

@@ -70,6 +70,11 @@ def of_run(run: Run, name: str) -> SavedAdaptor:
     """The adaptor of a run."""
     if not isinstance(run.adaptor, Identity):
         return SavedAdaptor(run.adaptor, run.card, notices_of(run.card, run.stopped))
+    if run.stopped == "interrupted":
+        raise RunError(
+            f"{name} is a run that was interrupted before it had an adaptor; "
+            "continue it with resume=True first."
+        )
     if run.after is not None and not np.array_equal(run.after, run.before):
         raise RunError(
             f"{name} is a run of {run.card.method}, which left no adaptor that gives its answers."

@@ -12,7 +12,7 @@ from soda_tta.adaptors import ADAPTORS, Adaptor, Bank, PaperNetwork
 from soda_tta.data import Images
 from soda_tta.engine.loop import Training
 from soda_tta.engine.plan import Plan
-from soda_tta.engine.rates import Stopped, train
+from soda_tta.engine.rates import TrainingStopped, train
 from soda_tta.engine.rounding import IMAGES_CHECKED, drowned_probes
 from soda_tta.engine.step import Task
 from soda_tta.engine.training_plan import TrainingPlan
@@ -161,8 +161,8 @@ class LoopMethod(Method):
         texts |= {
             "step": "sgd or adam",
             "lr": "learning rate; auto chooses one without labels, and its queries are counted",
-            "search": "multi-point (the paper's), per-image or evolution",
-            "adaptor": "network (the paper's) or bank (restorations; it begins with the image)",
+            "search": f"one of {', '.join(SEARCHES)} (the paper's is the first)",
+            "adaptor": f"one of {', '.join(ADAPTORS)} (the paper's is the first)",
         }
         texts |= self.other_meanings
         return {name: texts.get(name, "") for name in self.settings}
@@ -178,7 +178,7 @@ class LoopMethod(Method):
         idle = set()
         if isinstance(self.objective, PseudoLabels):
             idle.add("reliable")
-        if isinstance(self.search, Evolution):
+        if not self.search.follows_gradient:
             idle.add("step")
         return tuple(part for part in PARTS if part not in idle)
 
@@ -271,7 +271,7 @@ class LoopMethod(Method):
         interrupted = False
         try:
             training = train(trainings, work)
-        except Stopped as stopped:
+        except TrainingStopped as stopped:
             interrupted = True
             training = stopped.training
         theta = training.search.theta

@@ -16,7 +16,6 @@ from soda_tta.methods.method import Method, Outcome
 from soda_tta.methods.soda import soda
 from soda_tta.methods.tools import in_order
 from soda_tta.objectives import Queue
-from soda_tta.search import Evolution
 from soda_tta.settings import ALIASES, convert, meanings_of, setting
 from soda_tta.types import Array
 
@@ -46,7 +45,7 @@ class Online(Method):
             raise MethodError(
                 f"{self.name} needs an adaptor and one learning rate: a stream cannot be repeated."
             )
-        if isinstance(self.inner.search, Evolution):
+        if not self.inner.search.follows_gradient:
             raise MethodError(
                 f"{self.name} cannot use evolution: it converges on one set of images, and a "
                 "stream brings others; use search=multi-point or per-image."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method
-from soda_tta.user_code import load_object, source_digest
+from soda_tta.user_code import load_object, load_own, source_digest
 
 PLACES = {
     "deployed": "soda_tta.methods.deployed:deployed",
@@ -64,7 +64,10 @@ def find_method(method: str | Method) -> Method:
             f"there is no method {method!r}; choose one of {', '.join(PLACES)}, "
             "or your own as file.py:name."
         )
-    found = load_object(PLACES.get(method, method), kind="method", error_class=MethodError)
+    if method in PLACES:
+        built_in: Method = load_own(PLACES[method])
+        return built_in
+    found = load_object(method, kind="method", error_class=MethodError)
     if isinstance(found, type) and issubclass(found, Method):
         name = found.__name__
         raise MethodError(

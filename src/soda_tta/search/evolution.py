@@ -25,6 +25,7 @@ class Evolution:
     sigma: float = setting(0.1, "first deviation, in units of each parameter")
     diagonal: bool = setting(False, "learn no correlations: for hundreds of parameters and more")
 
+    follows_gradient: ClassVar[bool] = False
     probe_length: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class EvolutionSearch:
         if not settings.diagonal and np.size(theta) > MOST_CORRELATED:
             raise MethodError(
                 f"evolution cannot learn the correlations of {np.size(theta):,} parameters, only "
-                f"of {MOST_CORRELATED:,}; leave them out with diagonal=true."
+                f"of {MOST_CORRELATED:,}; leave them out with diagonal=True."
             )
         self.settings = settings
         self.units = np.broadcast_to(np.asarray(units, np.float64), np.shape(theta))

@@ -18,6 +18,7 @@ class Backprop:
     """The true gradient by back-propagation: one forward and one backward pass per step."""
 
     candidates: ClassVar[int] = 1  # queries per image and step
+    follows_gradient: ClassVar[bool] = True
     probe_length: ClassVar[None] = None
 
     def start(

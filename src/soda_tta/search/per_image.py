@@ -34,6 +34,7 @@ class PerImage:
         0.1, "deviation of the directions; the estimate is sigma squared times the gradient"
     )
 
+    follows_gradient: ClassVar[bool] = True
     candidates: ClassVar[int] = 2  # queries per image and step: at the point, and along a direction
 
     def __post_init__(self) -> None:

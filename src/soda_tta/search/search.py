@@ -57,6 +57,10 @@ class SearchSettings(Protocol):
         """Queries per image and step."""
 
     @property
+    def follows_gradient(self) -> bool:
+        """Whether it makes steps along a gradient, so that lr and step apply."""
+
+    @property
     def probe_length(self) -> float | None:
         """How far from the current point a probe is (mu); None if nothing is probed."""
 

@@ -48,6 +48,8 @@ class MultiPoint:
         0, "random dimensions in which all directions lie; 0 for the whole space"
     )
 
+    follows_gradient: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         positive = self.directions >= 1 and self.mu > 0 and self.sigma > 0
         if not (positive and self.subspace >= 0):

@@ -102,8 +102,9 @@ class RunFolder:
             raise RunError(f"{self.path} is not an empty folder; choose another out=.")
         for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
             leftover.unlink(missing_ok=True)
-        if not self.holds_run:
-            self.write_card({**card, "stopped": None})
+        if not self.ended:  # also one that was interrupted: it is at work again
+            facts = self.read_card() if self.holds_run else card
+            self.write_card({**facts, "stopped": None})
         if not self.ended:
             (self.path / WORKING).mkdir(exist_ok=True)
 

@@ -19,7 +19,7 @@ def check_box(box: Box, images: Array | None = None) -> None:
 
     Parameters
     ----------
-    box : the box to check; it is asked about some 40 images.
+    box : the box to check; it is asked about 2 n + 1 images.
     images : float32 (n, 3, height, width) in [0, 1], at least 4; by default 12 small ones. Give
         images that the model can take.
 
