@@ -324,7 +324,5 @@ def test_the_identity_answers_like_the_model(images, box) -> None:
 def test_a_run_that_was_interrupted_before_it_had_an_adaptor_is_refused(images, tmp_path) -> None:
     model = make_black_box()
     adapt(images, model, method="dine", epochs=2, out=tmp_path / "run", stop=lambda: True)
-    with pytest.raises(
-        RunError, match=r"interrupted before it had an adaptor; continue it with resume=True"
-    ):
+    with pytest.raises(RunError, match="interrupted before it had an adaptor"):
         apply(tmp_path / "run", images, model)

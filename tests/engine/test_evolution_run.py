@@ -169,9 +169,9 @@ def test_the_command_line_offers_evolution(images, tmp_path, capsys) -> None:
     words = ["adapt", "--model", f"{tmp_path}/model.py:answer"]
     words += ["--images", f"{tmp_path}/images.npy", "--json"]
     words += ["--method", "soda", "--set", "search=evolution", "--set", "epochs=2"]
-    small = ["--set", "diagonal=True", "--set", "width=4"]
+    small = ["--set", "diagonal=true", "--set", "width=4"]
     assert main([*words, *small, "--out", str(tmp_path / "run")]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["settings"]["search"] == "evolution" and facts["queries"]["probe"] == 2 * 13 * 50
     assert main([*words, "--dry-run"]) != 0
-    assert "diagonal=True" in capsys.readouterr().err
+    assert "--set diagonal=true" in capsys.readouterr().err
