@@ -1,5 +1,6 @@
 """Reports in a real browser: no errors, no requests, and readable on a phone and on paper."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 from soda_tta import adapt, load_box
 from soda_tta.bench import Cell, CellResult, Store
-from soda_tta.demo import hazy_digits, load_digits
 from soda_tta.report import write_report
+from soda_tta.zoo.digits import hazy_digits, load_digits
 
 from .conftest import Visit
 
@@ -55,7 +56,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     write_report(store.folder, made["bench"])
     run.names[:] = [f"{EVIL}{index}" for index in range(300)]
     run.notices.append(EVIL)
-    run.card["command"] = ["adapt", "--model", EVIL]
+    run.card = replace(run.card, command=["adapt", "--model", EVIL])
     classes = [f"{index}{EVIL}" for index in range(10)]
     write_report(run, made["evil"], images=images, labels=labels, classes=classes)
     (place / "run" / "answers.safetensors").unlink()
