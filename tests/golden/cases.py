@@ -1,4 +1,4 @@
-"""Small runs whose outputs are pinned: python tests/golden/cases.py writes outputs.json anew.
+"""Small runs whose outputs are pinned: python tests/golden/cases.py rewrites outputs.json.
 
 A change of these numbers is a change of behaviour: say in the commit which one, and why.
 """
