@@ -91,7 +91,7 @@ def test_a_cell_accepts_an_onnx_file_except_for_a_white_box_method(tmp_path) -> 
 
 def test_evolution_of_too_many_parameters_is_refused_before_the_first_query() -> None:
     cell = Cell(method="soda", settings={"search": "evolution"})
-    with pytest.raises(MethodError, match=r"3,523 parameters.*diagonal=true"):
+    with pytest.raises(MethodError, match=r"3,523 parameters.*diagonal=True"):
         cell.check()
     replace(cell, settings={"search": "evolution", "diagonal": True}).check()
     replace(cell, settings={"search": "evolution", "adaptor": "bank"}).check()
