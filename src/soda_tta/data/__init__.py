@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.data.dataset import Dataset
+from soda_tta.data.grouping import group_images, groups_from_rule
 from soda_tta.data.images import Images
 from soda_tta.data.load import load_dataset
 from soda_tta.data.resizing import Resize
@@ -18,7 +19,16 @@ from soda_tta.data.sources import open_images
 if TYPE_CHECKING:
     from soda_tta.data.corrupted import Corrupted
 
-__all__ = ["Corrupted", "Dataset", "Images", "Resize", "load_dataset", "open_images"]
+__all__ = [
+    "Corrupted",
+    "Dataset",
+    "Images",
+    "Resize",
+    "group_images",
+    "groups_from_rule",
+    "load_dataset",
+    "open_images",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,7 @@ class CorruptedImages(LazyImages):
         height, width = images.size
         super().__init__(len(images), (height, width))
         self.resize = images.resize
+        self.table = images.table
         self.images = images
         self.corruption = corruption
         self.severity = severity
@@ -56,6 +57,9 @@ class CorruptedImages(LazyImages):
 
     def name(self, index: int) -> str:
         return self.images.name(index)
+
+    def path(self, index: int) -> Path | None:
+        return self.images.path(index)
 
 
 class Corrupted(Dataset):

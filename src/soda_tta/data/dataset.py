@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -44,6 +45,7 @@ class Dataset(Images):
         self.images = images
         self.size = images.size
         self.resize = images.resize
+        self.table = images.table
         self.title = title
         self.classes = None if classes is None else tuple(classes)
         self.labels: Array | None = None
@@ -58,6 +60,9 @@ class Dataset(Images):
 
     def name(self, index: int) -> str:
         return self.images.name(index)
+
+    def path(self, index: int) -> Path | None:
+        return self.images.path(index)
 
     def pixels(self, indices: Array | slice = slice(None)) -> Array:
         """Some images as uint8 (n, height, width, 3), the form they are stored and corrupted in.
@@ -113,6 +118,7 @@ class Subset(Images):
         self.positions = positions
         self.size = images.size
         self.resize = images.resize
+        self.table = images.table
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -122,6 +128,9 @@ class Subset(Images):
 
     def name(self, index: int) -> str:
         return self.images.name(int(self.positions[index]))
+
+    def path(self, index: int) -> Path | None:
+        return self.images.path(int(self.positions[index]))
 
 
 def check_labels(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ class Images(ABC):
         Height and width in pixels.
     resize : Resize
         What was done to the files before; by default nothing.
+    table : Path or None
+        The CSV file that lists the images, if there is one.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Images(ABC):
 
     size: tuple[int, int]
     resize: Resize = Resize()
+    table: Path | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -68,6 +72,10 @@ class Images(ABC):
     def name(self, index: int) -> str:
         """What the image at this position is called in tables; by default its position."""
         return str(index)
+
+    def path(self, index: int) -> Path | None:
+        """The file of the image at this position; None if it does not come from a file."""
+        return None
 
     @property
     def at_once(self) -> int:

@@ -79,16 +79,23 @@ class FileImages(LazyImages):
         Applied to every file. By default files stay as they are and must have one size.
     root : Path, optional
         Folder that `name` is relative to. Default: None, names are whole paths.
+    table : Path, optional
+        The CSV file that lists them. Default: None.
     """
 
     def __init__(
-        self, paths: Sequence[Path], resize: Resize | None = None, root: Path | None = None
+        self,
+        paths: Sequence[Path],
+        resize: Resize | None = None,
+        root: Path | None = None,
+        table: Path | None = None,
     ) -> None:
         if not paths:
             raise ImageError("the list of files is empty.")
         self.paths = list(paths)
         self.resize = resize or Resize()
         self.root = root
+        self.table = table
         height, width = read_image(self.paths[0], self.resize).shape[:2]
         super().__init__(len(self.paths), (height, width))
 
@@ -106,6 +113,9 @@ class FileImages(LazyImages):
                 f"{size_text(image.shape[:2])}; pass size=224, for example, to resize them all."
             )
         return image
+
+    def path(self, index: int) -> Path:
+        return self.paths[index]
 
     def name(self, index: int) -> str:
         path = self.paths[index]

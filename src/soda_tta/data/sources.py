@@ -47,7 +47,9 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     (2, 3, 8, 8)
     """
     wanted = None if size is None else check_size(size)
-    images = _from_object(source, wanted)
+    images = find_images(source, wanted)
+    if isinstance(images, LazyImages) and images is not source:
+        images.preload()  # so that a broken file is found before the first query
     if wanted is not None and tuple(images.size) != wanted:
         raise ImageError(
             f"the images are {size_text(images.size)}; size= resizes files only: "
@@ -56,8 +58,8 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     return images
 
 
-def _from_object(source: Any, size: tuple[int, int] | None) -> Images:
-    """Images from any Python object."""
+def find_images(source: Any, size: tuple[int, int] | None = None) -> Images:
+    """Images from any Python object; of files only the first is decoded, for the size."""
     if isinstance(source, Images):
         return source
     if isinstance(source, str | Path):
@@ -65,7 +67,7 @@ def _from_object(source: Any, size: tuple[int, int] | None) -> Images:
     if hasattr(source, "__array__") and not isinstance(source, list | tuple):
         return ArrayImages(np.asanyarray(source))
     if _is_list_of_files(source):
-        return _preloaded(FileImages([Path(item) for item in source], Resize(size)))
+        return FileImages([Path(item) for item in source], Resize(size))
     indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not (indexed or isinstance(source, Iterable)):
         raise ImageError(
@@ -86,15 +88,15 @@ def _from_path(source: str | Path, size: tuple[int, int] | None) -> Images:
     """Images from a name of the catalogue, a file or a folder."""
     found = find_source(source)
     if found.name is not None:
-        return _preloaded(load_dataset(source, size=size).images)
+        return load_dataset(source, size=size).images
     layout = recognise(found.path)
     if found.path.is_dir():
-        return _preloaded(_from_folder(found.path, layout, size))
+        return _from_folder(found.path, layout, size)
     if layout in ("npy", "npz"):
         return ArrayImages(read_images(found.path), str(found.path))
     if layout == "csv":
-        return _preloaded(tables.listed_files(found.path, Resize(size)))
-    return _preloaded(FileImages([found.path], Resize(size)))
+        return tables.listed_files(found.path, Resize(size))
+    return FileImages([found.path], Resize(size))
 
 
 def _from_folder(folder: Path, layout: str, size: tuple[int, int] | None) -> Images:
@@ -109,11 +111,5 @@ def _from_folder(folder: Path, layout: str, size: tuple[int, int] | None) -> Ima
     resize = Resize(size)
     if layout in ("splits", "classes"):
         resize = imagenet.folder_resize(folder, size)
-    return FileImages(find_image_files(folder), resize, root=folder)
-
-
-def _preloaded(images: Images) -> Images:
-    """Decode small sets now, so that a broken file is found before the first query."""
-    if isinstance(images, LazyImages):
-        images.preload()
-    return images
+    table = folder / "labels.csv" if layout == "csv" else None
+    return FileImages(find_image_files(folder), resize, folder, table)

@@ -34,13 +34,14 @@ def labelled_files(
     else:
         classes = sorted(set(labels)) if classes is None else classes
         numbers = class_numbers(table, labels, classes)
-    images = FileImages(paths_of(table, rows), resize, table.parent)
+    images = FileImages(paths_of(table, rows), resize, table.parent, table)
     return Dataset(images, numbers, classes, title or table.parent.name)
 
 
 def listed_files(table: Path, resize: Resize) -> FileImages:
     """The files of a table in its order; labels, if it has any, are not read."""
-    return FileImages(paths_of(table, read_rows(table, ("file",))), resize, table.parent)
+    rows = read_rows(table, ("file",))
+    return FileImages(paths_of(table, rows), resize, table.parent, table)
 
 
 def read_rows(table: Path, columns: Sequence[str]) -> list[Row]:
