@@ -35,6 +35,7 @@ LAYERS = [
     ("methods.method",),
     ("methods.registry",),
     ("methods",),
+    ("engine.groups",),
     (
         "engine.rounding",
         "engine.card",
@@ -44,8 +45,9 @@ LAYERS = [
     ),
     ("engine.loop", "engine.run"),
     ("engine.rates", "engine.saved", "engine.stream", "engine.execution"),
-    ("engine.adapt", "engine.apply", "engine.training_plan"),
+    ("engine.adapt", "engine.apply", "engine.rejudge", "engine.training_plan"),
     ("methods.tools",),
+    ("methods.economy_judge",),
     ("methods.loop_method", "methods.economy", "methods.input_space", "methods.neighbours"),
     ("methods.deployed", "methods.soda", "methods.office_home"),
     ("methods.online", "methods.pseudo_labels", "methods.distillation", "methods.yardsticks"),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from soda_tta.doctor import examine
     from soda_tta.engine.adapt import adapt
     from soda_tta.engine.apply import apply
+    from soda_tta.engine.rejudge import rejudge
     from soda_tta.engine.run import Run
     from soda_tta.engine.stream import Stream
     from soda_tta.methods import Method, Outcome, all_methods, find_method
@@ -54,6 +55,7 @@ HOMES = {
     "load_box": "soda_tta.box",
     "load_dataset": "soda_tta.data",
     "open_images": "soda_tta.data",
+    "rejudge": "soda_tta.engine.rejudge",
 }
 
 __all__ = [
@@ -81,6 +83,7 @@ __all__ = [
     "load_box",
     "load_dataset",
     "open_images",
+    "rejudge",
 ]
 
 

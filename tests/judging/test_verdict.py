@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from soda_tta.box.probabilities import softmax
-from soda_tta.judging.verdict import LEAST_GAIN, Verdict, judge, moved, one_sided_p_value
+from soda_tta.judging.consistency import LEAST_GAIN, one_sided_p_value
+from soda_tta.judging.verdict import Verdict, judge, moved
 from soda_tta.objectives.agreement import matching_information_of_each, shared_information_of_each
 from soda_tta.objectives.tempering import tempered
 
@@ -89,27 +91,77 @@ def test_more_confidence_in_the_same_predictions_is_not_a_gain() -> None:
     truth = 4 * np.eye(CLASSES)[generator.integers(0, CLASSES, 400)]
     before = views(generator, truth, 2.0)
     verdict = judge(before, (tempered(before[0], 3.0), tempered(before[1], 3.0)), 0.01)
-    assert verdict.after > verdict.before and not verdict.adopt
+    assert not verdict.adopt
 
 
 def test_the_p_value_by_hand() -> None:
-    """Four images of equal confidence; before adaptation the two views do not agree."""
-    rows = np.array([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]])
-    apart = np.array([[0.9, 0.1], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    """Twelve images of equal confidence; before adaptation two views of three do not agree."""
+    rows = np.array([[0.9, 0.1], [0.1, 0.9]] * 6)
+    apart = rows.copy()
+    apart[:3] = apart[:3, ::-1]
     verdict = judge((rows, apart), (rows, rows), level=0.05)
-    gain_of_tail = {}
-    for measure in (shared_information_of_each, matching_information_of_each):
+    tails = {}
+    measures = {
+        "consistency": (matching_information_of_each, 0.75),
+        "shared information": (shared_information_of_each, 0.25),
+    }
+    for name, (measure, share) in measures.items():
         gain = measure(rows, rows) - measure(rows, apart)
-        t = (gain.mean() - LEAST_GAIN) / (gain.std(ddof=1) / 2)
-        # Student's t with three degrees of freedom has a closed form
-        x = t / math.sqrt(3)
-        tail = 0.5 - (math.atan(x) + x / (1 + t * t / 3)) / math.pi
-        gain_of_tail[tail] = gain.mean()
-    least = min(gain_of_tail)
-    assert verdict.p_value == pytest.approx(2 * least, rel=1e-6)
-    assert verdict.adopt == (2 * least <= 0.05)
-    assert verdict.after - verdict.before == pytest.approx(gain_of_tail[least])
-    assert verdict.images == 4 and verdict.level == 0.05
+        t = (gain.mean() - LEAST_GAIN) / (gain.std(ddof=1) / math.sqrt(12))
+        tails[name] = stats.t.sf(t, 11) / share
+    assert verdict.measure == min(tails, key=tails.get)
+    assert verdict.p_value == pytest.approx(min(tails.values()), rel=1e-6)
+    assert verdict.adopt == (verdict.p_value <= 0.05)
+    measure, _ = measures[verdict.measure]
+    assert verdict.after == pytest.approx(measure(rows, rows).mean())
+    assert verdict.before == pytest.approx(measure(rows, apart).mean())
+    assert verdict.images == verdict.independent == 12 and verdict.level == 0.05
+
+
+def test_several_candidates_share_the_accepted_rate() -> None:
+    generator = np.random.default_rng(1)
+    truth = 4 * np.eye(CLASSES)[generator.integers(0, CLASSES, 60)]
+    before, after = views(generator, truth, 2.0), views(generator, truth, 1.5)
+    one = judge(before, after, 0.01)
+    assert judge(before, after, 0.01, candidates=2).p_value == pytest.approx(2 * one.p_value)
+
+
+def frames(generator, scenes: int, count: int, before: float, after: float):
+    """Views of near copies: what the model sees wrongly, it sees wrongly in all of them."""
+    truth = 4 * np.eye(CLASSES)[generator.integers(0, CLASSES, scenes)]
+    numbers = np.repeat(np.arange(scenes), count)
+
+    def view(noise: float):
+        logits = truth + noise * generator.standard_normal(truth.shape)
+        return softmax(logits[numbers] + 0.3 * generator.standard_normal((len(numbers), CLASSES)))
+
+    return (view(before), view(before)), (view(after), view(after)), numbers
+
+
+def test_near_copies_without_a_gain_are_not_adopted_and_would_be_as_single_images() -> None:
+    """30 scenes x 12 frames: nothing is gained on other scenes, whatever these show."""
+    by_scene = by_image = 0
+    for seed in range(100):
+        before, after, scenes = frames(np.random.default_rng(seed), 30, 12, 1.8, 1.8)
+        by_scene += judge(before, after, 0.01, scenes=scenes).adopt
+        by_image += judge(before, after, 0.01).adopt
+    assert by_scene <= 1
+    assert by_image >= 20
+
+
+def test_near_copies_with_a_real_gain_are_adopted() -> None:
+    adoptions = 0
+    for seed in range(20):
+        before, after, scenes = frames(np.random.default_rng(seed), 30, 12, 3.0, 1.0)
+        adoptions += judge(before, after, 0.01, scenes=scenes).adopt
+    assert adoptions >= 18
+
+
+def test_nothing_can_be_concluded_from_a_few_scenes() -> None:
+    before, after, scenes = frames(np.random.default_rng(0), 9, 50, 5.0, 0.5)
+    verdict = judge(before, after, 0.01, scenes=scenes)
+    assert not verdict.adopt and verdict.p_value == 1 and verdict.independent == 9
+    assert "nothing can be concluded on 450 images of 9 scenes" in verdict.sentence
 
 
 def test_a_gain_is_detected_with_few_images_per_class() -> None:
@@ -155,9 +207,11 @@ def test_the_sentence_states_the_verdict_and_its_p_value() -> None:
     truth = 4 * np.eye(CLASSES)[generator.integers(0, CLASSES, 100)]
     better = judge(views(generator, truth, 3.0), views(generator, truth, 1.0), 0.01)
     worse = judge(views(generator, truth, 1.0), views(generator, truth, 3.0), 0.01)
-    assert better.sentence.startswith("Adopt: on 100 images") and better.sentence.endswith(").")
-    assert worse.sentence.startswith("Keep: on 100 images")
-    assert worse.sentence.endswith("p <= 0.01 is required).") and "p = " in worse.sentence
+    assert better.sentence.startswith(
+        "Adopt: on 100 independent images"
+    ) and better.sentence.endswith(").")
+    assert worse.sentence.startswith("Keep: on 100 independent images")
+    assert worse.sentence.endswith("without a real gain is 100%, and 1% is accepted).")
     assert Verdict(**better.facts()) == better
 
 

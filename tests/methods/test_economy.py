@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from soda_tta import adapt, all_methods, load_box
+from soda_tta import ImageError, MethodError, adapt, all_methods, load_box, rejudge
 from soda_tta.adaptors.bank import BankAdaptor
 from soda_tta.box import OnnxBox, Quantised
 from soda_tta.data import open_images
@@ -45,7 +45,7 @@ def plain(world):
 def test_it_gains_and_spends_less_than_planned(world, plain) -> None:
     assert world.gain(plain) >= 0.4
     assert plain.verdict.adopt
-    assert plain.verdict.images == 899 - 384 - 128
+    assert plain.verdict.images == 899 - 899 // 4  # all that the search did not use
     planned = plan_run(SODA_E, 899, 10).queries
     assert all(spent <= planned[purpose] for purpose, spent in plain.ledger.queries.items())
     # responses of the last round of the search are not queried again
@@ -183,3 +183,38 @@ def largest(rows, count: int, spread: bool):
 def test_rounded_and_partial_responses_keep_nine_tenths_of_the_gain(world, plain, through) -> None:
     box = load_box(lambda batch: through(world.box(batch)), partial=True)
     assert world.gain(adapt(world.hazy, box, method="soda-e", budget=10)) >= 0.9 * world.gain(plain)
+
+
+def test_frames_of_a_few_scenes_are_not_searched_on(world) -> None:
+    """200 frames of five digits: whatever is found, nothing could be concluded about others."""
+    images = np.repeat(world.hazy[:5], 40, axis=0)
+    run = adapt(images, world.box, method="soda-e", budget=30)
+    assert run.ledger.queries == {"select": 200}
+    assert "show only" in run.reason and "scenes" in run.reason
+    np.testing.assert_array_equal(run.probabilities, run.before)
+
+
+def test_scenes_stay_whole_and_count_once(world) -> None:
+    groups = np.repeat(np.arange(60), 5)
+    run = adapt(world.hazy[:300], world.box, method="soda-e", budget=30, groups=groups)
+    candidate = run.candidate
+    assert not set(groups[candidate.judged]) & set(groups[candidate.searched])
+    assert run.verdict.independent == len(np.unique(groups[candidate.judged])) == 40
+    assert run.card.groups["count"] == 60
+    alone = adapt(world.hazy[:300], world.box, method="soda-e", budget=30, groups="none")
+    assert alone.verdict.independent == alone.verdict.images == 225
+
+
+def test_groups_that_do_not_fit_are_refused(world) -> None:
+    with pytest.raises(ImageError, match="one value per image"):
+        adapt(world.hazy[:50], world.box, groups=[1, 2])
+    with pytest.raises(MethodError, match="no use for groups"):
+        adapt(world.hazy[:50], world.box, method="deployed", groups=[0] * 50)
+
+
+def test_a_refused_finding_is_kept(world) -> None:
+    run = adapt(world.hazy[:120], world.box, budget=20, level=1e-300)
+    assert not run.verdict.adopt
+    assert run.candidate.adaptor.parameters.any()
+    assert run.next_steps and "kept as a candidate" in run.reason
+    assert world.gain(rejudge(run, accept=True)) > 0.1

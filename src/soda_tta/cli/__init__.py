@@ -22,6 +22,7 @@ from soda_tta.cli import (
     demo,
     doctor,
     export,
+    judge,
     methods,
     report,
 )
@@ -29,7 +30,7 @@ from soda_tta.cli.spelling import complain
 from soda_tta.errors import SodaError
 
 COMMANDS = (
-    *(demo, doctor, adapt, apply, export, report),
+    *(demo, doctor, adapt, judge, apply, export, report),
     *(methods, corrupt, data, bench, completion),
 )
 NO_SPACE = "No space left on device: free some and run again"

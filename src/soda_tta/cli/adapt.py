@@ -75,6 +75,13 @@ def add_to(commands: Any) -> None:
         help="change a setting of the method, such as level=0.001; may be repeated; "
         "see 'soda-tta methods NAME'",
     )
+    group.add_argument(
+        "--group-by",
+        metavar="RULE",
+        help="which images belong together and count once in the verdict: folder, csv:COLUMN, "
+        "exif:TAG or name:REGEX; none: every image is independent (default: near copies are found "
+        "from the pixels)",
+    )
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument(
@@ -86,7 +93,8 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--labels",
         metavar="FILE",
-        help="true classes of some images (20 to 100 are enough), to certify the gain afterwards",
+        help="true classes of some images (20 to 100 are enough); they do not reach the search, "
+        "they decide the verdict and measure the gain afterwards",
     )
     group.add_argument(
         "--classes",
@@ -108,7 +116,24 @@ def run(options: argparse.Namespace) -> int:
         return dry_run(options, method, images)
     check_out(options)
     result = adapted(options, method, images)
-    return show(options, result)
+    return show(options, judged_by_labels(options, result))
+
+
+def judged_by_labels(options: argparse.Namespace, result: Run) -> Run:
+    """Let labels decide about what was found; the run has ended, so they cannot influence it."""
+    if not options.labels or result.candidate is None or result.after is None:
+        return result
+    from soda_tta.engine.rejudge import rejudge
+    from soda_tta.report.labels import read_labels
+
+    classes = result.before.shape[1]
+    try:
+        read = read_labels(options.labels, result.names, classes_of(options), classes)
+    except SodaError:
+        return result  # `show` says what is wrong with them
+    judged = rejudge(result, labels=read.values)
+    judged.save(options.out)
+    return judged
 
 
 def check_labels(options: argparse.Namespace, images: Images) -> None:
@@ -149,6 +174,7 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
                 method=method,
                 budget=options.budget,
                 seed=options.seed,
+                groups=options.group_by,
                 out=options.out,
                 resume=options.resume,
                 stop=interrupt,
@@ -179,7 +205,9 @@ def show(options: argparse.Namespace, result: Run) -> int:
     """Print what came out, and the certificate if there are labels."""
     certificate: Certificate | None = None
     problem: SodaError | None = None
-    if options.labels and result.after is not None:
+    # Answers that are the unadapted ones cannot be certified against themselves.
+    adapted_answers = result.after is not None and bool((result.after != result.before).any())
+    if options.labels and adapted_answers:
         try:
             certificate = certify_run(result, options)
         except SodaError as error:

@@ -51,6 +51,8 @@ def print_summary(
     if run.verdict is not None:
         style = "bold green" if run.verdict.adopt else "bold yellow"
         line("verdict", run.verdict.sentence, style)
+    for sentence in run.next_steps:
+        line("", sentence)
     line("seconds", f"{run.seconds:.1f}")
     line("stopped", f"{run.stopped}: {run.reason}")
     if out is not None:

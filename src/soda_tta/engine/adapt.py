@@ -11,6 +11,7 @@ from soda_tta.data import Images, open_images
 from soda_tta.engine.card import make_card
 from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
+from soda_tta.engine.groups import make_groups
 from soda_tta.engine.plan import plan_run
 from soda_tta.engine.run import Run
 from soda_tta.errors import MethodError
@@ -27,6 +28,7 @@ def adapt(
     method: str | Method = "soda-e",
     budget: float | None = None,
     seed: int = 0,
+    groups: Any = None,
     out: str | Path | None = None,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
@@ -43,6 +45,9 @@ def adapt(
     method : a name from `soda-tta methods`, your own as "file.py:name", or a Method.
     budget : the most queries per image, all purposes together; by default what the method needs.
     seed : everything random follows from it.
+    groups : which images belong together, such as frames of one scene: a sequence with one value
+        per image, or a rule for image files ("folder", "csv:COLUMN", "exif:TAG", "name:REGEX");
+        "none" makes every image independent. By default near copies are found from the pixels.
     out : a folder for the run and, while it works, for all that is needed to resume it.
     resume : continue the run in `out`, if there is one, after a crash or a stop.
     stop : called after every step. Once it returns True, `adapt` returns the unfinished run, with
@@ -69,13 +74,15 @@ def adapt(
     deployed = load_box(box)
     plan = plan_run(chosen, len(source), budget)
     check_call(chosen, source, deployed, seed)
-    card = make_card(chosen, plan, source, deployed, budget, seed, command)
+    grouping = make_groups(source, groups, chosen)
+    card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
     with RunFolder.open(out, card.facts(), resume=resume) as folder:
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
             notify(listener, Notice(f"{folder.path} holds a finished run; no query was sent."))
             return Run.load(folder.path)
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
+        execution.groups = None if grouping is None else grouping.numbers
         execution.listen(listener, stop)
         run = execution.execute(is_new=not resume)
         if folder.path is not None:

@@ -12,13 +12,14 @@ from typing import Any
 from soda_tta._version import __version__
 from soda_tta.box import Box
 from soda_tta.data import Images
+from soda_tta.engine.groups import Groups
 from soda_tta.engine.plan import Plan
 from soda_tta.methods.method import Method
 from soda_tta.storage.run_folder import FORMAT
 
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
 # Absent from the JSON while they are None.
-OPTIONAL = ("code", "command", "chosen_lr", "reliable", "averaged")
+OPTIONAL = ("groups", "code", "command", "chosen_lr", "reliable", "averaged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,7 @@ class Card:
     box : fingerprint of the model and what it was declared to take.
     versions : of Python and the packages that decide the bits of a result.
     plan : epochs and queries, as planned.
+    groups : how images that belong together were stated; None if they were found.
     code : digest of the class of a user's own method; None for built-in methods.
     command : what the user typed, for the report to repeat.
     chosen_lr : the learning rate that won, where several competed.
@@ -49,6 +51,7 @@ class Card:
     plan: dict[str, Any]
     soda_tta: str = __version__
     format: int = FORMAT
+    groups: dict[str, Any] | None = None
     code: str | None = None
     command: list[str] | None = None
     chosen_lr: float | None = None
@@ -83,6 +86,7 @@ def make_card(
     budget: float | None,
     seed: int,
     command: list[str] | None = None,
+    groups: Groups | None = None,
 ) -> Card:
     """The card of a run that is about to begin."""
     return Card(
@@ -92,6 +96,7 @@ def make_card(
         budget=budget,
         code=code_digest(method),
         command=command,
+        groups=None if groups is None else groups.card(),
         images=images.card(),
         box=box.card(),
         versions=versions(),

@@ -60,6 +60,7 @@ class Execution:
         self.notices: list[str] = []
         self.listener: Listener | None = None
         self.stop: Callable[[], bool] = lambda: False
+        self.groups: Array | None = None
         # White-box passes cost nothing, so nothing is billed for a response that a crash loses.
         book = folder.book() if method.needs == "probabilities" else Book(None)
         self.meter = Meter(box, Ledger(plan.limit, book), folder.transcript())
@@ -101,6 +102,7 @@ class Execution:
             folder=self.folder,
             listener=self.tell,
             stop=self.stop,
+            groups=self.groups,
         )
         outcome = self._adapt(work)
         outcome = replace(outcome, reason=outcome.reason or self.method.ending(work, outcome))
@@ -182,6 +184,7 @@ class Execution:
             seconds=self.watch.seconds,
             notices=self.notices,
             verdict=outcome.verdict,
+            candidate=outcome.candidate,
         )
 
 

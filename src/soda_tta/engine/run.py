@@ -13,6 +13,8 @@ from soda_tta.box import Ledger
 from soda_tta.engine.card import Card
 from soda_tta.engine.events import Step
 from soda_tta.errors import RunError
+from soda_tta.judging.candidate import Candidate
+from soda_tta.judging.settle import what_would_settle
 from soda_tta.judging.verdict import Verdict
 from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.stored_run import NOT_ANSWERED, read_run_folder
@@ -42,6 +44,8 @@ class Run:
     seconds : how long it took, over all processes.
     notices : what the user should know.
     verdict : whether to deploy the adaptor; None if the method gives no verdict.
+    candidate : what was judged, also if the verdict was to keep; `rejudge` can judge it again.
+    earlier_verdicts : verdicts that later ones replaced, the first one first.
     unreached : images that keep their unadapted answer because the budget ran out.
     """
 
@@ -58,6 +62,8 @@ class Run:
     notices: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
     unreached: int = 0
+    candidate: Candidate | None = None
+    earlier_verdicts: list[Verdict] = field(default_factory=list)
 
     @property
     def probabilities(self) -> Array:
@@ -78,6 +84,13 @@ class Run:
     def queries_per_image(self) -> float:
         """All queries that were billed, per image."""
         return self.ledger.total / len(self.before)
+
+    @property
+    def next_steps(self) -> list[str]:
+        """What would settle a verdict to keep, as sentences; empty if nothing is open."""
+        if self.candidate is None or self.verdict is None or self.verdict.adopt:
+            return []
+        return what_would_settle(self.verdict, self.candidate, self.before)
 
     def __repr__(self) -> str:
         count = len(self.before)
@@ -100,6 +113,8 @@ class Run:
             "seconds": round(self.seconds, 3),
             "notices": self.notices,
             "verdict": None if self.verdict is None else self.verdict.facts(),
+            "next_steps": self.next_steps,
+            "earlier_verdicts": [verdict.facts() for verdict in self.earlier_verdicts],
         }
 
     def save(self, path: str | Path) -> Path:
@@ -109,6 +124,11 @@ class Run:
         folder.write_answers(self.before, self.after)
         folder.write_history([step.facts() for step in self.history])
         folder.write_predictions(self.names, self.before, self.after)
+        if self.candidate is not None:
+            self.candidate.adaptor.save(folder.candidate_path)
+            folder.write_evidence(self.candidate.arrays())
+            changed = self.candidate.changed(self.before)
+            folder.write_to_label([self.names[place] for place in changed])
         folder.write_card(self.summary())
         return Path(path)
 
@@ -149,7 +169,20 @@ class Run:
             notices=facts["notices"],
             verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
             unreached=facts["unreached_images"],
+            candidate=load_candidate(RunFolder(path)),
+            earlier_verdicts=[Verdict(**each) for each in facts.get("earlier_verdicts", ())],
         )
+
+
+def load_candidate(folder: RunFolder) -> Candidate | None:
+    """The candidate in a run folder; None if there is none."""
+    arrays = folder.read_evidence()
+    if arrays is None:
+        return None
+    try:
+        return Candidate.from_arrays(Adaptor.load(folder.candidate_path), arrays)
+    except KeyError as error:
+        raise RunError(f"{folder.path}: the evidence of the candidate lacks {error}.") from error
 
 
 def most_likely(probabilities: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from soda_tta.box import Box, Meter
 from soda_tta.data import Images
+from soda_tta.data.scenes import find_scenes, in_order_of_appearance
 from soda_tta.engine.events import Event, Listener, Step
 from soda_tta.engine.plan import Plan
 from soda_tta.errors import MethodError
@@ -32,6 +33,7 @@ class Work:
     folder : where the run is kept; a folder without a path keeps nothing.
     listener : receives every event.
     stop : asked after every step; once it returns True, the run ends as soon as possible.
+    groups : one number per image, equal for images that belong together; None if not stated.
     """
 
     images: Images
@@ -42,6 +44,7 @@ class Work:
     folder: RunFolder = field(default_factory=lambda: RunFolder(None))
     listener: Listener = lambda event: None
     stop: Callable[[], bool] = lambda: False
+    groups: Array | None = None
     history: list[Step] = field(default_factory=list)
 
     @property
@@ -56,6 +59,14 @@ class Work:
     def seen(self, place: slice | Array) -> Array:
         """Images as they reach the model, for methods that work on a copy of the model itself."""
         return self.meter.box.as_received(self.images[place])
+
+    def scenes(self, places: Array) -> Array:
+        """The scene of each of some images: as stated by the user, or found from the pixels."""
+        if self.groups is not None:
+            return in_order_of_appearance(self.groups[places])
+        size = self.images.at_once
+        starts = range(0, len(places), size)
+        return find_scenes(self.images[places[start : start + size]] for start in starts)
 
     def tell(self, event: Event) -> None:
         """Pass an event to the listener."""

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from soda_tta.objectives.agreement import (
-    agreement_of_each,
-    matching_information_of_each,
-    shared_information_of_each,
+from soda_tta.judging.consistency import (
+    Measure,
+    Views,
+    at_confidence_of,
+    consistency_test,
+    information_test,
 )
-from soda_tta.objectives.equations import entropy
-from soda_tta.objectives.tempering import tempered
+from soda_tta.judging.scene_means import scene_count
 from soda_tta.types import Array
 
-Views = tuple[Array, Array]  # probabilities for the images, and for the same images shifted
-LEAST_LIKELY = 1e-12  # a zero of a model that rounds its responses is not impossible
-# Nats. The same probabilities, tempered back and forth, differ by rounding, all in one direction.
-LEAST_GAIN = 1e-3
+Basis = Literal["responses", "labels", "user"]
 SHIFT = 16  # the second view is shifted by the side of the image divided by this
-BISECTIONS = 30
+PER_CLASS = 5  # with fewer independent images per class, shared information says nothing
+CONSISTENCY_SHARE = 0.75  # of the accepted rate of wrong adoptions, where both measures take part
+FEWEST = 10  # independent images; nothing can be concluded from fewer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +35,21 @@ class Verdict:
     sentence : str
         The verdict for a person: "Adopt: ..." or "Keep: ...".
     before, after : float
-        Information shared by two views of the judged images, in nats, without and with adaptation.
+        The measure, without and with adaptation. Consistency, in nats, says how much better two
+        views of an image match than views of different images; shared information, in nats, how
+        much one view tells about the other; accuracy, as a share of 1, is known from labels.
     p_value : float
         How likely such a gain is by chance.
     level : float
         Without a real gain, the adaptor is adopted at most at this rate.
     images : int
         Number of images judged.
+    independent : int, optional
+        Number of scenes among them: near copies of an image count once. None if not counted.
+    basis : str, default "responses"
+        What decided: the responses alone, labels, or the user.
+    measure : str, default "consistency"
+        What `before` and `after` are.
     """
 
     adopt: bool
@@ -52,6 +59,9 @@ class Verdict:
     p_value: float
     level: float
     images: int
+    independent: int | None = None
+    basis: Basis = "responses"
+    measure: Measure = "consistency"
 
     def facts(self) -> dict[str, Any]:
         """All fields, as plain JSON."""
@@ -85,14 +95,26 @@ def moved(images: Array) -> Array:
     return np.ascontiguousarray(wide[:, :, :height, left : left + width])
 
 
-def judge(before: Views, after: Views, level: float) -> Verdict:
-    """Test whether two views of an image share more information with adaptation than without.
+def judge(
+    before: Views,
+    after: Views,
+    level: float,
+    *,
+    scenes: Array | None = None,
+    candidates: int = 1,
+) -> Verdict:
+    """Test whether the model recognises images more consistently with adaptation than without.
 
-    The tests are one-sided and paired. A gain must show as it is *and* at equal confidence, so that
-    more confidence in the same predictions does not pass. Two measures of shared information are
-    tested; either may show the gain, so the smaller p-value is doubled. The second measure detects
-    more where there are few images per class. It counts only if the two views agree more than
-    before.
+    Two views of an image must match each other better than views of different images. The tests
+    are one-sided and paired, and their unit is the scene: the gains of near copies are averaged
+    first. A gain must show as it is *and* at equal confidence, so that more confidence in the same
+    predictions does not pass.
+
+    Two measures are tested, and either may show the gain. *Consistency* detects more, but it also
+    rises when predictions split up into more classes, which on unbalanced images is harm: it counts
+    only if two views agree at least as often as before, and has three quarters of the accepted
+    rate. *Shared information* knows the frequency of the classes. It has the other quarter, and
+    takes part only if there are enough images of each class.
 
     Parameters
     ----------
@@ -102,6 +124,10 @@ def judge(before: Views, after: Views, level: float) -> Verdict:
         The same for the adapted images.
     level : float in (0, 1)
         Adopt if the p-value is at most this.
+    scenes : integer array of shape (n,), optional
+        The scene of each image; by default each image is independent.
+    candidates : int, default 1
+        How many adaptors are judged; the p-value is multiplied by this.
 
     Examples
     --------
@@ -110,103 +136,74 @@ def judge(before: Views, after: Views, level: float) -> Verdict:
     >>> judge(same, same, level=0.01).adopt
     False
     """
+    images, classes = before[0].shape
+    numbers = np.arange(images) if scenes is None else scenes
+    independent = scene_count(numbers)
     equal = at_confidence_of(after, before)
-    gains = [gain(shared_information_of_each, before, after, equal)]
-    agreement_gains = agreement_of_each(*equal) - agreement_of_each(*before)
-    if agreement_gains.mean() >= standard_error(agreement_gains):
-        gains.append(gain(matching_information_of_each, before, after, equal))
-    smaller, old, new = min(gains)
-    p_value = min(1.0, 2 * smaller)
-    adopt = p_value <= level
-    images = len(before[0])
-    return Verdict(
-        adopt=adopt,
-        sentence=_sentence(adopt, images, old, new, p_value, level),
-        before=old,
-        after=new,
+    tests = [consistency_test(before, after, equal, numbers)]
+    shares = [1.0]
+    if independent >= PER_CLASS * classes:
+        tests.append(information_test(before, after, equal, numbers))
+        shares = [CONSISTENCY_SHARE, 1 - CONSISTENCY_SHARE]
+    p_values = [test.p_value / share for test, share in zip(tests, shares, strict=True)]
+    best = int(np.argmin(p_values))
+    p_value = min(1.0, candidates * p_values[best]) if independent >= FEWEST else 1.0
+    verdict = Verdict(
+        adopt=p_value <= level,
+        sentence="",
+        before=tests[best].before,
+        after=tests[best].after,
         p_value=p_value,
         level=level,
         images=images,
+        independent=independent,
+        measure=tests[best].measure,
     )
+    return replace(verdict, sentence=sentence_of(verdict))
 
 
-def _sentence(
-    adopt: bool, images: int, old: float, new: float, p_value: float, level: float
-) -> str:
-    """The verdict for a person."""
-    basis = f"on {images} images that the search did not use, two views of an image"
-    change = f"from {old:.2f} to {new:.2f} nats, p = {p_value:.2g}"
-    if adopt:
-        return f"Adopt: {basis} share more information ({change})."
+def sentence_of(verdict: Verdict) -> str:
+    """A verdict on consistency for a person."""
+    images = counted(verdict.images, verdict.independent)
+    where = f"on {images} that the search did not use"
+    if verdict.independent is not None and verdict.independent < FEWEST:
+        return (
+            f"Keep: nothing can be concluded {where}; near copies of an image count once, and at "
+            f"least {FEWEST} independent images are needed."
+        )
+    change = f"{verdict.measure} {verdict.before:.2f} before, {verdict.after:.2f} after"
+    chance = f"the chance of such a result without a real gain is {percent(verdict.p_value)}"
+    if verdict.adopt:
+        return (
+            f"Adopt: {where}, the model recognises an image and its shifted copy as the same more "
+            f"reliably than before ({change}; {chance})."
+        )
     return (
-        f"Keep: {basis} do not share significantly more information "
-        f"({change}; p <= {level:g} is required)."
+        f"Keep: {where}, the model does not recognise an image and its shifted copy as the same "
+        f"clearly more reliably than before ({change}; {chance}, and {percent(verdict.level)} is "
+        "accepted)."
     )
 
 
-def gain(
-    measure: Callable[[Array, Array], Array], before: Views, after: Views, equal: Views
-) -> tuple[float, ...]:
-    """The p-value of a gain by `measure`, and the mean of the measure before and after.
+def counted(images: int, independent: int | None) -> str:
+    """How many images, and how many of them are independent.
 
-    Parameters
-    ----------
-    measure : function
-        From two views to one value per image, in nats.
-    before, after, equal : pairs of arrays of shape (n, classes)
-        Views without adaptation, with it, and with it at the confidence of `before`.
-
-    Returns
-    -------
-    (p_value, before, after) : the larger of the p-values as it is and at equal confidence
+    >>> counted(30, 30), counted(400, 20)
+    ('30 independent images', '400 images of 20 scenes')
     """
-    old = measure(*before)
-    new = measure(*after)
-    p_value = max(one_sided_p_value(new - old), one_sided_p_value(measure(*equal) - old))
-    return p_value, float(old.mean()), float(new.mean())
+    if independent is None:
+        return f"{images:,} images"
+    if images == independent:
+        return f"{images:,} independent images"
+    return f"{images:,} images of {independent:,} scenes"
 
 
-def one_sided_p_value(gains: Array) -> float:
-    """How likely gains as large as these are if the true mean gain is at most `LEAST_GAIN`."""
-    from scipy import stats  # slow to import, and a stored verdict does not need it
+def percent(share: float) -> str:
+    """A probability for a person.
 
-    error = standard_error(gains)
-    if not error > 0:  # all gains are equal, or there is only one
-        return 1.0
-    return float(stats.t.sf((gains.mean() - LEAST_GAIN) / error, len(gains) - 1))
-
-
-def standard_error(values: Array) -> float:
-    """The standard error of the mean."""
-    return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def at_confidence_of(views: Views, others: Views) -> Views:
-    """The probabilities, tempered until their mean entropy equals that of the others.
-
-    Parameters
-    ----------
-    views, others : pairs of arrays of shape (n, classes)
-
-    Examples
-    --------
-    >>> views = (np.array([[0.9, 0.1]]), np.array([[0.8, 0.2]]))
-    >>> others = (np.array([[0.6, 0.4]]), np.array([[0.6, 0.4]]))
-    >>> first, second = at_confidence_of(views, others)
-    >>> (entropy(first) + entropy(second)).round(3) == (2 * entropy(others[0])).round(3)
-    array([ True])
+    >>> percent(0.034), percent(1e-9), percent(1.0)
+    ('3.4%', 'below 0.01%', '100%')
     """
-    goal = np.mean([entropy(rows).mean() for rows in others])
-    first, second = (np.asarray(rows, np.float64) + LEAST_LIKELY for rows in views)
-    low = -3.0  # logarithms of the exponent
-    high = 3.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        exponent = np.exp(middle)
-        entropies = [entropy(tempered(rows, exponent)).mean() for rows in (first, second)]
-        if np.mean(entropies) > goal:
-            low = middle
-        else:
-            high = middle
-    exponent = np.exp((low + high) / 2)
-    return tempered(first, exponent), tempered(second, exponent)
+    if share < 1e-4:
+        return "below 0.01%"
+    return f"{100 * share:.2g}%" if share < 0.995 else "100%"

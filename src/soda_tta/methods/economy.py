@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from soda_tta.engine.plan import Plan
 from soda_tta.engine.restored import RestoredImages
 from soda_tta.engine.work import Interrupted, Work
 from soda_tta.errors import MethodError
-from soda_tta.judging.verdict import judge, moved
+from soda_tta.judging.scene_means import scene_count, scene_means
+from soda_tta.judging.split import split_scenes
+from soda_tta.judging.verdict import FEWEST
+from soda_tta.methods.economy_judge import Judge
 from soda_tta.methods.method import Method, Outcome
-from soda_tta.methods.tools import in_order
 from soda_tta.objectives import information_of_each, mutual_information
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import EconomySearch, EconomySettings, Evolution, Pursuit, Round
@@ -26,6 +28,10 @@ from soda_tta.types import Array
 PLANNED_ROUNDS = 6  # the batch is chosen so that the budget covers at least this many
 FEWEST_IMAGES = 24  # a round with fewer images is not informative
 MOST_IMAGES = 384  # to search on: preparing their restored versions takes the time of some queries
+SEARCHED = 4  # one in so many images is for the search, the others judge
+LARGEST_BATCH = 3  # a round uses at most one in so many images
+JUDGE_SHARE = 8  # two queries per judged image cost at most a quarter of what can be spent
+FEWEST_SCENES = 16  # to search on and to judge by; with fewer nothing could be concluded
 TINY = 1e-9  # deviation of parameters that evolution must not move
 
 
@@ -33,6 +39,7 @@ class Sizes(NamedTuple):
     """How a budget is divided."""
 
     judged: int  # images the verdict is based on
+    searched: int  # images the search may use
     batch: int  # images per round
     probe: int  # queries of the search
 
@@ -43,9 +50,11 @@ class Economy(Method):
 
     The cost does not grow with the number of images: about 12,000 queries of search by default. A
     larger budget continues with CMA-ES until images held out from it see no gain. The adaptor is
-    adopted only if the information shared by two views of images that the search never used rises
-    beyond chance.
+    adopted only if, on images of scenes that the search never used, the model recognises two views
+    of an image as the same more reliably than before, beyond chance.
     """
+
+    judges: ClassVar[bool] = True
 
     name: str = "soda-e"
     summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."
@@ -90,21 +99,21 @@ class Economy(Method):
 
     def sizes(self, images: int, limit: int | None) -> Sizes | None:
         """How to divide what the first and the final pass leave; None if that is too little."""
-        # as many images for the verdict as the search can spare
-        judged = min(self.judged, max(images // 4, images - MOST_IMAGES - self.batch))
         first, later = self.pursuit().candidates(len(self.moves()))
         per_image = first + (PLANNED_ROUNDS - 1) * later  # queries per image of a whole search
-        largest = min(self.batch, images - judged)
-        if limit is None:
-            enough = judged >= 10 and largest >= FEWEST_IMAGES
-            return Sizes(judged, largest, per_image * largest) if enough else None
-        left = limit - 2 * images
-        judged = min(judged, left // 8)
-        probe = left - 2 * judged
-        batch = min(largest, max(FEWEST_IMAGES, probe // per_image))
-        two_rounds = batch * (first + later)
-        enough = judged >= 10 and largest >= FEWEST_IMAGES and probe >= two_rounds
-        return Sizes(judged, batch, probe) if enough else None
+        batch = max(FEWEST_IMAGES, min(self.batch, images // LARGEST_BATCH))
+        left = None if limit is None else limit - 2 * images
+        if left is not None:
+            for_search = left - 2 * min(self.judged, left // JUDGE_SHARE)
+            batch = max(FEWEST_IMAGES, min(batch, for_search // per_image))
+        searched = max(batch, min(MOST_IMAGES, images // SEARCHED))
+        judged = min(self.judged, images - searched)
+        probe = per_image * batch
+        if left is not None:
+            judged = min(judged, left // JUDGE_SHARE)
+            probe = left - 2 * judged
+        enough = judged >= FEWEST and probe >= batch * (first + later)
+        return Sizes(judged, searched, batch, probe) if enough else None
 
     def plan(self, images: int, limit: int | None) -> Plan:
         """What the method does with so many images and at most `limit` queries."""
@@ -148,16 +157,21 @@ class Economy(Method):
         sizes = self.sizes(len(work.images), work.meter.limit)
         if sizes is None:
             return Outcome(work.before, reason=self.outline(work.plan))
-        order = generator(work.seed, RandomStream.SPLIT).permutation(len(work.images))
-        held = np.sort(order[: sizes.judged])
+        random = generator(work.seed, RandomStream.SPLIT)
+        places = np.sort(random.permutation(len(work.images))[: sizes.judged + sizes.searched])
+        scenes = work.scenes(places)
+        if scene_count(scenes) < FEWEST_SCENES:
+            return Outcome(work.before, reason=too_few_scenes(len(places), scene_count(scenes)))
+        split = split_scenes(scenes, sizes.judged, sizes.searched, random)
         adaptor = Bank.for_size(work.images.size).build()
-        restored = self.restored(adaptor, work, order[sizes.judged :], sizes)
-        search = self.search(work, restored.places, sizes)
+        restored = self.restored(adaptor, work, places[split.searched], sizes)
+        used = scenes[np.searchsorted(places, restored.places)]
+        search = self.search(work, restored.places, used, sizes)
+        judge = Judge(work, adaptor, places[split.judged], scenes[split.judged], restored.places)
         reserve = len(work.images) + 2 * sizes.judged
         try:
             self.drive(search, restored, work, reserve)
-            adaptor.parameters = search.theta.astype(np.float32)
-            outcome = self.judged_outcome(work, search, restored, adaptor, held)
+            outcome = self.judged_outcome(work, search, restored, judge)
         except Interrupted:
             adaptor.parameters = search.theta.astype(np.float32)
             return Outcome(adaptor=adaptor, stopped="interrupted")
@@ -172,18 +186,22 @@ class Economy(Method):
         parts = np.asarray(self.moves().any(axis=0))
         return RestoredImages(adaptor, work.images, free, parts, sizes.batch, MOST_IMAGES)
 
-    def search(self, work: Work, places: Array, sizes: Sizes) -> EconomySearch:
+    def search(self, work: Work, places: Array, scenes: Array, sizes: Sizes) -> EconomySearch:
         """The search, at its beginning."""
         settings = EconomySettings(
             pursuit=self.pursuit(),
             evolution=self.evolution(),
             moves=self.moves(),
             units=units() * self.moves().any(axis=0) + TINY,
-            batch=sizes.batch,
+            batch=min(sizes.batch, len(places)),
             queries=sizes.probe,
-            loss_of_each=lambda rows: -information_of_each(rows),
+            # A move is taken if its gain is beyond chance; near copies are not further evidence.
+            loss_of_each=lambda rows, images: (
+                -scene_means(information_of_each(rows), scenes[images])
+            ),
             loss=lambda rows: -mutual_information(rows),
             seed=work.seed,
+            kept_back=2 * sizes.judged,  # for a verdict on where pursuit ended
         )
         return EconomySearch(settings, work.before[places])
 
@@ -203,50 +221,44 @@ class Economy(Method):
                 work.record(step_of(completed, search.rounds))
 
     def judged_outcome(
-        self,
-        work: Work,
-        search: EconomySearch,
-        restored: RestoredImages,
-        adaptor: BankAdaptor,
-        held: Array,
+        self, work: Work, search: EconomySearch, restored: RestoredImages, judge: Judge
     ) -> Outcome:
-        """Adopt the adaptor, or keep the images as they are."""
+        """Adopt the adaptor, or keep the images as they are and the adaptor as a candidate."""
         cut = ", cut short by lost requests" if search.cut_short else ""
         rounds = f"{search.rounds} rounds of search{cut}"
-        if not search.theta.any():
+        # Evolution may fit the images of the search too closely: where pursuit ended is judged too.
+        thetas = [theta for theta in (search.theta, search.pursued) if theta.any()]
+        if not thetas:
             reason = (
                 f"{rounds}; no change of the images helped, and the model's own answers are used."
             )
             return Outcome(work.before, reason=reason)
-        after, before_moved, after_moved = views(work, adaptor, held)
-        verdict = judge(
-            before=(work.before[held], before_moved),
-            after=(after, after_moved),
-            level=self.level,
-        )
+        if np.array_equal(search.theta, search.pursued):
+            thetas = thetas[:1]
+        candidate, verdict = judge.best_of(thetas, self.level)
         if not verdict.adopt:
-            return Outcome(
-                work.before, verdict=verdict, reason=f"{rounds}; the verdict is to keep."
-            )
-        known = np.full(work.before.shape, np.nan, np.float32)
-        known[held] = after
-        images, rows = search.known()
-        known[restored.places[images]] = rows
-        reason = f"{rounds}; the verdict is to adopt."
-        return Outcome(adaptor=adaptor, verdict=verdict, known=known, reason=reason)
+            reason = f"{rounds}; the verdict is to keep. What was found is kept as a candidate."
+            return Outcome(work.before, verdict=verdict, candidate=candidate, reason=reason)
+        known = candidate.answers(len(work.images))
+        if np.array_equal(candidate.adaptor.parameters, search.theta.astype(np.float32)):
+            images, rows = search.known()
+            known[restored.places[images]] = rows
+        return Outcome(
+            adaptor=candidate.adaptor,
+            verdict=verdict,
+            candidate=candidate,
+            known=known,
+            reason=f"{rounds}; the verdict is to adopt.",
+        )
 
 
-def views(work: Work, adaptor: BankAdaptor, held: Array) -> list[Array]:
-    """The model's responses to the adapted images, to moved images, and to moved adapted images."""
-    evaluate = work.asking("evaluate")
-    judging = work.asking("judge")
-    pieces = []
-    for place in in_order(len(held), work.images.at_once):
-        work.check_stop()
-        images = work.images[held[place]]
-        adapted = adaptor(images)
-        pieces.append((evaluate(adapted), judging(moved(images)), judging(moved(adapted))))
-    return [np.concatenate(rows) for rows in zip(*pieces, strict=True)]
+def too_few_scenes(images: int, scenes: int) -> str:
+    """Why there was no search."""
+    return (
+        f"{images:,} images show only {scenes:,} scenes: near copies of an image count once, and "
+        f"nothing can be concluded from fewer than {FEWEST_SCENES}. The model's own answers are "
+        "used. Add images of other scenes, or state with groups= which images belong together."
+    )
 
 
 def step_of(completed: Round, number: int) -> Step:

@@ -11,6 +11,7 @@ from soda_tta.data import Images
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.work import Work
 from soda_tta.errors import BudgetError, MethodError
+from soda_tta.judging.candidate import Candidate
 from soda_tta.judging.verdict import Verdict
 from soda_tta.settings import ALIASES, convert, meanings_of, without_aliases
 from soda_tta.types import Array, Needs, Stopped
@@ -28,6 +29,7 @@ class Outcome:
     probabilities : one row per image, in order; None answers every image through the adaptor.
     adaptor : what was learned; it leaves images as they are by default.
     verdict : whether to deploy the adaptor; None if the method gives no verdict.
+    candidate : what was judged, adopted or not, with the responses that were paid for it.
     known : responses through the adaptor that were received already; rows of NaN were not.
     reason : why the method ended as it did, as a sentence; None for a standard one.
     stopped : why it ended: "finished", "budget" or "interrupted".
@@ -39,6 +41,7 @@ class Outcome:
     probabilities: Array | None = None
     adaptor: Adaptor = Identity()
     verdict: Verdict | None = None
+    candidate: Candidate | None = None
     known: Array | None = None
     reason: str | None = None
     stopped: Stopped = "finished"
@@ -62,6 +65,7 @@ class Method(ABC):
     """
 
     elastic: ClassVar[bool] = False  # spends less when the budget is small, instead of refusing
+    judges: ClassVar[bool] = False  # gives a verdict, and so can use `groups`
     streams: ClassVar[bool] = False  # can drive a Stream: it has an `inner` method and a `queue`
 
     name: str

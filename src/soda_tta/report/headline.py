@@ -51,7 +51,7 @@ def headline(analysis: Analysis) -> Headline:
         if record.verdict.adopt:
             return Headline("Use it", GOOD, (record.verdict.sentence, *closing))
         word = "Leave the images as they are"
-        return Headline(word, BAD, (record.verdict.sentence, *closing))
+        return Headline(word, BAD, (record.verdict.sentence, *record.next_steps, *closing))
     if not analysis.changed:
         sentence = "Every image has the same prediction as before."
         return Headline("Nothing changed", OPEN, (sentence, *closing))

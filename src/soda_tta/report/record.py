@@ -39,6 +39,7 @@ class RunRecord:
     seconds: float | None = None
     notices: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
+    next_steps: list[str] = field(default_factory=list)  # what would settle a verdict to keep
     unreached: int = 0  # images that keep their unadapted prediction: the budget ran out
     missing: list[str] = field(default_factory=list)  # sentences for the page
 
@@ -81,6 +82,7 @@ def record_of(run: Run, title: str | None = None) -> RunRecord:
         seconds=run.seconds,
         notices=run.notices,
         verdict=run.verdict,
+        next_steps=run.next_steps,
         unreached=run.unreached,
         missing=[] if run.after is not None else [NOT_ANSWERED],
     )
@@ -108,6 +110,7 @@ def read_record(folder: Path) -> RunRecord:
         names=stored.names,
         seconds=facts.get("seconds"),
         notices=list(facts.get("notices") or []),
+        next_steps=[str(text) for text in facts.get("next_steps") or []],
         unreached=int(facts.get("unreached_images") or 0),
         missing=list(stored.missing),
     )

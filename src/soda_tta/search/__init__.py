@@ -3,11 +3,12 @@
 Adding a search: one file here, and one line in `SEARCHES`.
 """
 
-from soda_tta.search.economy import EconomySearch, EconomySettings, Question, Round
+from soda_tta.search.economy import EconomySearch, EconomySettings
 from soda_tta.search.evolution import Evolution, EvolutionSearch
 from soda_tta.search.first_order import Backprop, BackpropSearch
 from soda_tta.search.per_image import PerImage, PerImageSearch
 from soda_tta.search.pursuit import Pursuit, PursuitSearch
+from soda_tta.search.question import Question, Round
 from soda_tta.search.search import Search, SearchSettings, Wants
 from soda_tta.search.steps import SGD, Adam, Rule
 from soda_tta.search.zeroth_order import MultiPoint, MultiPointSearch

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,32 +18,13 @@ from soda_tta.search.cache import Cache
 from soda_tta.search.deck import Deck
 from soda_tta.search.evolution import Evolution, EvolutionSearch
 from soda_tta.search.pursuit import Pursuit
+from soda_tta.search.question import Question, Round
 from soda_tta.types import Array
 
 CHECK_EVERY = 4  # generations between two checks on images held out from evolution
 STAGES = ("pursuit", "evolution", "done")
 COUNTS = ("spent", "reported", "rounds", "generations", "cut_short")  # kept in a state
 HELD_OUT = 3  # one in so many images is held out from evolution
-
-
-class Question(NamedTuple):
-    """What the search wants to know: every point of `thetas` on every one of `images`."""
-
-    thetas: Array  # (points, parameters)
-    images: Array  # places among the images of the search
-
-    @property
-    def queries(self) -> int:
-        """What the question costs."""
-        return len(self.thetas) * len(self.images)
-
-
-class Round(NamedTuple):
-    """A completed round: what those who follow the search want to see."""
-
-    length: float  # of the moves, or the deviation of evolution
-    losses: tuple[float, ...]  # of every candidate; in pursuit, the current point first
-    queries: int  # since the previous round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +38,11 @@ class EconomySettings:
     units : first deviation of each parameter in evolution, relative to sigma.
     batch : images per round.
     queries : the most queries to spend.
-    loss_of_each : probabilities of a batch to one loss per image; pursuit minimises their mean.
+    loss_of_each : probabilities of a batch, and the places of its images, to one loss per
+        independent image; pursuit minimises their mean.
     loss : probabilities of a batch to one loss; evolution minimises it.
     seed : everything random follows from it.
+    kept_back : queries that evolution must leave unspent.
     """
 
     pursuit: Pursuit
@@ -69,9 +51,10 @@ class EconomySettings:
     units: Array
     batch: int
     queries: int
-    loss_of_each: Callable[[Array], Array]
+    loss_of_each: Callable[[Array, Array], Array]
     loss: Callable[[Array], float]
     seed: int = 0
+    kept_back: int = 0
 
 
 class EconomySearch:
@@ -140,6 +123,11 @@ class EconomySearch:
             return np.zeros(0, int), np.zeros((0, self.classes), np.float32)
         return np.array(list(self.cache.rows)), np.array(list(self.cache.rows.values()))
 
+    @property
+    def pursued(self) -> Array:
+        """Where pursuit ended; `theta` itself until evolution moves on."""
+        return self.theta if self.evolution is None else self.evolution_start
+
     def _affordable(self, queries: int, left: int | None) -> bool:
         planned = self.spent + queries <= self.settings.queries
         within_budget = left is None or left >= queries
@@ -177,7 +165,8 @@ class EconomySearch:
             return None
         points = self.pursuit.ask()
         rows = np.concatenate([self.cache.of(self.images)[None], probabilities])
-        self.pursuit.tell(np.array([self.settings.loss_of_each(each) for each in rows]))
+        loss_of_each = self.settings.loss_of_each
+        self.pursuit.tell(np.array([loss_of_each(each, self.images) for each in rows]))
         self.theta = self.pursuit.theta
         chosen = np.flatnonzero((points == self.theta).all(axis=1))
         if len(chosen) and chosen[0] > 0:
@@ -197,9 +186,10 @@ class EconomySearch:
 
     @property
     def _block_cost(self) -> int:
-        """Queries of the generations between two checks, and of the checks around them."""
-        population = self.settings.evolution.population
-        return CHECK_EVERY * population * self.settings.batch + 2 * len(self._held)
+        """Queries between two checks and of the checks around them, and what must be left."""
+        settings = self.settings
+        generations = CHECK_EVERY * settings.evolution.population * settings.batch
+        return generations + 2 * len(self._held) + settings.kept_back
 
     def _begin_evolution(self, theta: Array) -> None:
         settings = self.settings

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
 
 from soda_tta.errors import RunError
 from soda_tta.storage.answers import AnswerFile
@@ -27,8 +28,11 @@ FORMAT = 2  # of the files in a run folder
 CARD = "run.json"
 ADAPTOR = "adaptor.safetensors"
 ANSWERS = "answers.safetensors"
+CANDIDATE = "candidate.safetensors"
+EVIDENCE = "evidence.safetensors"
 HISTORY = "history.jsonl"
 PREDICTIONS = "predictions.csv"
+TO_LABEL = "label-these.csv"
 WORKING = "working"  # what is only needed to continue the run
 BILLED = (".answers", ".jsonl", ".transcript")  # suffixes of files that hold billed work
 ENDED = ("finished", "budget")
@@ -134,6 +138,12 @@ class RunFolder:
         assert self.path is not None
         return self.path / ADAPTOR
 
+    @property
+    def candidate_path(self) -> Path:
+        """Where the adaptor that was judged is, or will be."""
+        assert self.path is not None
+        return self.path / CANDIDATE
+
     def read_card(self) -> dict[str, Any]:
         """`run.json`: the protocol card and, once the run has ended, the outcome."""
         assert self.path is not None
@@ -193,6 +203,23 @@ class RunFolder:
         contiguous = {name: np.ascontiguousarray(rows) for name, rows in arrays.items()}
         write_bytes(self.path / ANSWERS, save(contiguous))
 
+    def write_evidence(self, arrays: dict[str, Array]) -> None:
+        """Replace the responses that the candidate was judged by."""
+        assert self.path is not None
+        contiguous = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
+        write_bytes(self.path / EVIDENCE, save(contiguous))
+
+    def read_evidence(self) -> dict[str, Array] | None:
+        """The responses that the candidate was judged by; None if there are none."""
+        assert self.path is not None
+        path = self.path / EVIDENCE
+        if not path.exists():
+            return None
+        try:
+            return load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise RunError(f"{path} cannot be read: {error}") from error
+
     def write_history(self, steps: list[dict[str, Any]]) -> None:
         """Replace the history."""
         assert self.path is not None
@@ -206,6 +233,17 @@ class RunFolder:
             temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
         ):
             write_predictions(file, names, before, after)
+
+    def write_to_label(self, names: list[str]) -> None:
+        """Replace the list of images whose labels would settle the verdict."""
+        assert self.path is not None
+        with (
+            replacing(self.path / TO_LABEL) as temporary,
+            temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+        ):
+            writer = csv.writer(file)
+            writer.writerow(["file", "label"])
+            writer.writerows([name, ""] for name in names)
 
     def finish(self) -> None:
         """Remove what is only needed to continue the run."""

@@ -1,0 +1,49 @@
+"""`soda-tta judge`: the user settles what the verdict left open."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.engine.test_rejudge import dark, refused  # noqa: F401 - a fixture
+
+from soda_tta import Run
+from soda_tta.cli import main
+
+
+@pytest.fixture
+def folder(refused, tmp_path):  # noqa: F811
+    run, labels = refused
+    run.save(tmp_path / "run")
+    np.save(tmp_path / "labels.npy", labels)
+    return tmp_path
+
+
+def test_labels_decide_and_the_folder_holds_the_new_verdict(folder, capsys) -> None:
+    assert main(["judge", str(folder / "run"), "--labels", str(folder / "labels.npy")]) == 0
+    out = capsys.readouterr().out
+    assert "Adopt: on 40 independent labelled images" in out and "brighter" in out
+    assert Run.load(folder / "run").verdict.adopt
+
+
+def test_accept_and_json(folder, capsys) -> None:
+    assert main(["judge", str(folder / "run"), "--accept", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["verdict"]["basis"] == "user" and facts["verdict"]["adopt"]
+    assert len(facts["earlier_verdicts"]) == 1
+
+
+def test_more_images(folder, capsys) -> None:
+    np.save(folder / "more.npy", dark(60, seed=1)[0])
+    model = folder / "model.py"
+    model.write_text("from tests.engine.test_rejudge import brightness as answer\n")
+    words = ["judge", str(folder / "run"), "--more-images", str(folder / "more.npy")]
+    assert main(words) == 2
+    assert "--model" in capsys.readouterr().err
+    assert main([*words, "--model", f"{model}:answer"]) == 0
+    assert "Adopt: on 100 independent images" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--accept"], ["--labels", "none.csv"]])
+def test_a_folder_without_a_run_is_refused(tmp_path, capsys, words) -> None:
+    assert main(["judge", str(tmp_path), *words]) == 2
+    assert "holds no run" in capsys.readouterr().err
