@@ -173,8 +173,8 @@ def add_images(parser: argparse.ArgumentParser) -> None:
         "--size",
         type=size,
         metavar="S",
-        help="resize every file to this, e.g. 224 or 320x224 (default: as they are; ImageNet's "
-        "WordNet folders: 224)",
+        help="resize and crop every file to this, e.g. 224 or 320x224 (default: the model's size, "
+        "without a crop, for images that are larger; ImageNet's WordNet folders: 224)",
     )
 
 

@@ -35,7 +35,7 @@ def print_summary(
     by_purpose = run.ledger.by_purpose()
     spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in by_purpose.items())
     console.print(f"{run.card.method} on {images}", style="bold", markup=False)
-    line("images", f"{len(run.before):,}")
+    line("images", f"{len(run.before):,}{resized(run)}")
     line("queries", f"{run.ledger.total:,} ({spent})")
     line("per image", f"{run.queries_per_image:.2f}{money(run.ledger.total, price)}")
     if run.after is None:
@@ -57,6 +57,12 @@ def print_summary(
         line("written to", out)
         if run.stopped != "interrupted":
             line("report", report_command(out, images, labels, classes), "cyan")
+
+
+def resized(run: Run) -> str:
+    """How the images were brought to the size of the model, if they were."""
+    facts = run.card.images
+    return f", {facts['resize']}" if facts.get("original_size") else ""
 
 
 def report_command(out: str, images: str, labels: str | None, classes: str | None) -> str:

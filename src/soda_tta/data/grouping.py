@@ -64,7 +64,7 @@ def group_images(source: Any, rule: str) -> tuple[Array, list[str]]:
     if images.path(0) is None:
         raise ImageError(
             f"the rule {rule!r} needs image files, and these images have no names; "
-            "from Python, pass one number per image as groups=."
+            "in Python, pass one number per image."
         )
     keys = KINDS[kind](images, argument)
     missing = sum(key is None for key in keys)

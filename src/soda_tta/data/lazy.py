@@ -50,6 +50,12 @@ class LazyImages(Images):
         if self.fits_in_memory:
             self._pixels(np.arange(self.count))
 
+    def release(self) -> None:
+        """Forget the pixels that are kept; they are computed again when they are needed."""
+        if self._kept is not None:
+            self._kept = np.empty_like(self._kept)
+            self._computed[:] = False
+
     def __len__(self) -> int:
         return self.count
 

@@ -13,6 +13,7 @@ from PIL import Image
 
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.data import Images, open_images
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError
 from soda_tta.report.record import RunRecord
 from soda_tta.types import Array
@@ -39,9 +40,12 @@ def open_run_images(source: Any, record: RunRecord) -> Images:
 
     Other images next to this run's predictions would mislead the reader.
     """
-    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
-    # files are resized as they were for the run
-    images = open_images(source, record.size if is_folder else None)
+    if record.card.get("images", {}).get("original_size"):
+        images = at_working_size(open_images(source), record.size)
+    else:
+        is_folder = isinstance(source, str | Path) and Path(source).is_dir()
+        # files are resized as they were for the run
+        images = open_images(source, record.size if is_folder else None)
     where = source if isinstance(source, str | Path) else "images"
     if len(images) != record.count or tuple(images.size) != record.size:
         height, width = images.size
