@@ -69,6 +69,8 @@ def most_changed(
 ) -> Array:
     """Positions of the images to show: the largest changes, then some that became wrong.
 
+    Images whose prediction did not move are never among them.
+
     `distance` is how far each prediction moved, `before` and `after` are the predicted classes,
     and `harmed` marks the images that became wrong, if labels are available.
     """
@@ -83,14 +85,14 @@ def most_changed(
 
 
 def _highest_scores(score: Array, before: Array, after: Array, most: int) -> list[int]:
-    """The highest scores, at most ALIKE with the same pair of classes; negative ones excluded."""
+    """The highest scores, at most ALIKE with the same pair of classes; only positive ones."""
     # of a million images only the first few are sorted
     candidates = min(len(score), 100 * most)
     order = np.argpartition(-score, candidates - 1)[:candidates]
     chosen: list[int] = []
     counts: dict[tuple[int, int], int] = {}
     for index in order[np.argsort(-score[order], kind="stable")].tolist():
-        if score[index] < 0 or len(chosen) == most:
+        if score[index] <= 0 or len(chosen) == most:
             break
         pair = (int(before[index]), int(after[index]))
         counts[pair] = counts.get(pair, 0) + 1
