@@ -61,6 +61,7 @@ class ModelSizedImages(Images):
         self.images = images
         self.size = (int(size[0]), int(size[1]))
         self.table = images.table
+        self.skipped = images.skipped
         shape = (len(images), 3, *self.size)
         small = 4 * np.prod(shape, dtype=np.int64) <= KEPT_BYTES
         # np.empty costs no memory until it is written to

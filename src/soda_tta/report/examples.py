@@ -13,6 +13,7 @@ from PIL import Image
 
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.data import Images, open_images
+from soda_tta.data.lazy import OnBadImage
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError
 from soda_tta.report.record import RunRecord
@@ -40,12 +41,7 @@ def open_run_images(source: Any, record: RunRecord) -> Images:
 
     Other images next to this run's predictions would mislead the reader.
     """
-    if record.card.get("images", {}).get("original_size"):
-        images = at_working_size(open_images(source), record.size)
-    else:
-        is_folder = isinstance(source, str | Path) and Path(source).is_dir()
-        # files are resized as they were for the run
-        images = open_images(source, record.size if is_folder else None)
+    images = _prepared_alike(source, record)
     where = source if isinstance(source, str | Path) else "images"
     if len(images) != record.count or tuple(images.size) != record.size:
         height, width = images.size
@@ -62,6 +58,17 @@ def open_run_images(source: Any, record: RunRecord) -> Images:
             "different. Pass the images the run was made with."
         )
     return images
+
+
+def _prepared_alike(source: Any, record: RunRecord) -> Images:
+    """The images, resized and with files left out as they were for the run."""
+    facts = record.card.get("images", {})
+    on_bad_image: OnBadImage = "skip" if facts.get("skipped") else "fail"
+    if facts.get("original_size"):
+        return at_working_size(open_images(source, on_bad_image=on_bad_image), record.size)
+    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
+    size = record.size if is_folder else None
+    return open_images(source, size, on_bad_image=on_bad_image)
 
 
 def most_changed(
