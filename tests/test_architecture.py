@@ -29,7 +29,7 @@ LAYERS = [
     # floor 2
     ("judging", "zoo"),
     # floor 3: what the engine and the methods speak of, the engine, the methods themselves
-    ("engine", "engine.plan"),
+    ("engine", "engine.plan", "engine.working_size"),
     ("engine.events",),
     ("engine.work",),
     ("methods.method",),

@@ -129,5 +129,5 @@ def test_errors_say_what_is_wrong_with_a_rule(tmp_path: Path, rule: str, message
 
 
 def test_arrays_have_no_names() -> None:
-    with pytest.raises(ImageError, match="from Python, pass one number per image"):
+    with pytest.raises(ImageError, match="in Python, pass one number per image"):
         group_images(np.zeros((3, 8, 8, 3), np.uint8), "folder")

@@ -161,3 +161,22 @@ def test_the_facts_have_values_before_and_after(tmp_path) -> None:
         "before": pytest.approx(0.4),
         "after": pytest.approx(0.1),
     }
+
+
+def test_a_run_in_which_nothing_changed_shows_no_images(tmp_path) -> None:
+    before = rows(0, 1, 2, 0)
+    images = np.random.default_rng(0).random((4, 3, 8, 8), np.float32)
+    html = make_run(before, before.copy()).report(tmp_path / "a.html", images=images).read_text()
+    assert "<img" not in html and "No probability changed" in html
+
+
+def test_classes_with_few_images_are_not_compared(tmp_path) -> None:
+    one_each = make_run(rows(0, 1, 2), rows(1, 1, 1))
+    html = one_each.report(tmp_path / "a.html", labels=np.array([0, 1, 1])).read_text()
+    assert "Classes are not compared: each has fewer than 5 labelled images." in html
+    assert "Classes that gained" not in html and "Most frequent mistakes" not in html
+    labels = np.array([0] * 5 + [1])
+    run = make_run(rows(1, 1, 1, 0, 0, 1), rows(0, 0, 0, 0, 0, 0))
+    html = run.report(tmp_path / "b.html", labels=labels).read_text()
+    assert "fewer than 5 labelled images are left out: 1 of 2." in html
+    assert "Classes that gained" in html and "Most frequent mistakes" in html

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from soda_tta.adaptors.files import read_adaptor_file, write_adaptor_file
-from soda_tta.errors import RunError
+from soda_tta.errors import ImageError, RunError
 from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.types import Array
 
@@ -17,6 +17,26 @@ from soda_tta.types import Array
 # 0.20 (CIFAR-10), 0.23 (ImageNet), 0.27 (CIFAR-100). This is a setting of the adaptor and not taken
 # from the declared input of its box, so that both stay independent.
 DEVIATION = 0.2
+
+
+def check_pixels(images: Array) -> Array:
+    """The images as float32; raises an `ImageError` unless they are NCHW RGB in [0, 1].
+
+    Bytes would be clipped to white without a word, and dividing them here would return another
+    range than was passed in.
+    """
+    images = np.asarray(images)
+    remedy = "pass soda_tta.open_images(images)[:]"
+    if images.ndim != 4 or images.shape[1] != 3:
+        raise ImageError(
+            f"an adaptor takes images of shape (n, 3, height, width); got {images.shape}: {remedy}."
+        )
+    if images.dtype.kind != "f":
+        raise ImageError(f"an adaptor takes floats in [0, 1]; got {images.dtype}: {remedy}.")
+    if images.size and not (images.min() >= 0 and images.max() <= 1):  # also catches NaN
+        low, high = float(images.min()), float(images.max())
+        raise ImageError(f"an adaptor takes pixels in [0, 1]; got {low:.4g} .. {high:.4g}.")
+    return images.astype(np.float32, copy=False)
 
 
 class Adaptor(ABC):
@@ -45,7 +65,14 @@ class Adaptor(ABC):
         Adaptor.kinds[cls.kind] = cls
 
     def __call__(self, images: Array) -> Array:
-        adapted: Array = self.candidates(images, self.parameters[None])[0]
+        """The adapted images, float32 NCHW RGB in [0, 1].
+
+        Parameters
+        ----------
+        images : float32 array of shape (n, 3, height, width)
+            RGB in [0, 1]. `open_images(array)[:]` is such an array for bytes and any axis order.
+        """
+        adapted: Array = self.candidates(check_pixels(images), self.parameters[None])[0]
         return adapted
 
     @abstractmethod

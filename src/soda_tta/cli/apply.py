@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
     from soda_tta.data import Images
     from soda_tta.engine.apply import Answers
+    from soda_tta.engine.saved import SavedAdaptor
 
 EXAMPLES = """\
 examples:
@@ -68,12 +69,13 @@ def run(options: argparse.Namespace) -> int:
     """Run the command."""
     check(options)
     from soda_tta.engine.saved import load_adaptor
+    from soda_tta.engine.working_size import at_working_size
 
     saved = load_adaptor(options.adaptor)
     images = images_from(options)
     if options.model is not None:
-        return ask(options, images, saved.adaptor)
-    save_images(options, images, saved.adaptor)
+        return ask(options, images, saved)
+    save_images(options, at_working_size(images, saved.model_size), saved.adaptor)
     for text in saved.notices:
         complain(text)
     if options.json:
@@ -93,31 +95,32 @@ def check(options: argparse.Namespace) -> None:
         raise SodaError("--resume continues answers in a file: give --out, and no --save-images.")
 
 
-def ask(options: argparse.Namespace, images: Images, adaptor: Adaptor) -> int:
+def ask(options: argparse.Namespace, images: Images, saved: SavedAdaptor) -> int:
     """Get the answers and print or write them."""
-    from soda_tta.engine.apply import apply
+    from soda_tta.engine.apply import apply, deployed_model
     from soda_tta.engine.events import Event, Planned
+    from soda_tta.engine.working_size import at_working_size
 
     def listen(event: Event) -> None:
         # Now the file of the answers is known to be writable, and nothing is billed yet.
         if isinstance(event, Planned) and options.save_images:
             display.progress.stop()
-            save_images(options, images, adaptor)
+            save_images(options, at_working_size(images, box.input.size), saved.adaptor)
             display.progress.start()
         display(event)
 
     try:
         with Interrupt() as interrupt, Display(quiet=options.json) as display:
+            box = deployed_model(saved, options.model, model_options(options), display)
             answers = apply(
                 options.adaptor,
                 images,
-                options.model,
+                box,
                 out=options.out,
                 resume=options.resume,
                 force=options.force,
                 stop=interrupt,
                 listener=listen,
-                **model_options(options),
             )
     except KeyboardInterrupt:  # the second, in the middle of a request
         raise KeyboardInterrupt(how_to_continue(options)) from None

@@ -33,7 +33,7 @@ def add_to(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_images(parser)
+    add_images(parser, for_model=False)
     parser.add_argument(
         "--split", default="test", choices=["test", "train"], help="for data sets that have both"
     )

@@ -87,7 +87,9 @@ def run(options: argparse.Namespace) -> int:
 
     images = images_from(options)
     box = model_from(options)
-    clean = None if options.clean is None else open_images(options.clean, options.size)
+    clean = None
+    if options.clean is not None:
+        clean = open_images(options.clean, options.size, on_bad_image=options.on_bad_image)
     with Bar("examining", quiet=options.json) as bar:
         examination = examine(
             images,

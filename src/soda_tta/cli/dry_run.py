@@ -20,9 +20,11 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     """Print what the run would cost. The model is loaded, but no query is sent."""
     from soda_tta.engine.adapt import check_call
     from soda_tta.engine.plan import plan_run
+    from soda_tta.engine.working_size import at_working_size
 
     plan = plan_run(method, len(images), options.budget)
-    check_call(method, images, model_from(options), options.seed)
+    box = model_from(options)
+    check_call(method, at_working_size(images, box.input.size), box, options.seed)
     if options.json:
         print(json.dumps(plan_facts(plan, method, options.price)))
         return 0

@@ -42,11 +42,15 @@ def run(options: argparse.Namespace) -> int:
     for text in saved.notices:
         complain(text)
     deviation = saved.adaptor.to_onnx(options.onnx)
+    size = None if saved.card is None else saved.card.images["size"]
+    facts = {"onnx": options.onnx, "largest_deviation": deviation, "learned_at_size": size}
     if options.json:
-        print(json.dumps({"onnx": options.onnx, "largest_deviation": deviation}))
-    else:
-        print(
-            f"{options.onnx}: checked with ONNX Runtime, "
-            f"which deviates from PyTorch by at most {deviation:.1e}."
-        )
+        print(json.dumps(facts))
+        return 0
+    print(
+        f"{options.onnx}: checked with ONNX Runtime, "
+        f"which deviates from PyTorch by at most {deviation:.1e}."
+    )
+    if size is not None:
+        print(f"It was learned on images of {size[1]}x{size[0]}: resize images to that first.")
     return 0

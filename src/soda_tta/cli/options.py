@@ -159,7 +159,7 @@ def model_from(options: argparse.Namespace) -> Box:
     return load_box(options.model, **model_options(options))
 
 
-def add_images(parser: argparse.ArgumentParser) -> None:
+def add_images(parser: argparse.ArgumentParser, for_model: bool = True) -> None:
     """Add --images and --size, the same for every command that takes images."""
     group = parser.add_argument_group("the images")
     group.add_argument(
@@ -169,15 +169,23 @@ def add_images(parser: argparse.ArgumentParser) -> None:
         help="a folder, an image, an .npy, .npz or .csv file, or a data set by name "
         "(cifar10, pacs/sketch)",
     )
+    default = "the model's size, without a crop, if they are larger" if for_model else "as they are"
     group.add_argument(
         "--size",
         type=size,
         metavar="S",
-        help="resize every file to this, e.g. 224 or 320x224 (default: as they are; ImageNet's "
-        "WordNet folders: 224)",
+        help=f"resize and crop every file to this, e.g. 224 or 320x224 (default: {default}; "
+        "ImageNet's WordNet folders: 224)",
     )
+    if for_model:
+        group.add_argument(
+            "--on-bad-image",
+            choices=["fail", "skip"],
+            default="fail",
+            help="if a file cannot be read: fail, or leave it out and name it (default: fail)",
+        )
 
 
 def images_from(options: argparse.Namespace) -> Images:
     """The images that --images and --size specify, without labels."""
-    return open_images(options.images, options.size)
+    return open_images(options.images, options.size, on_bad_image=options.on_bad_image)

@@ -22,6 +22,7 @@ PHRASES = {
 OPTIONS = (
     *("images", "size", "out", "resume", "force", "method", "budget", "seed", "price"),
     *("labels", "classes", "clean", "clean_accuracy", "sample", "layout", "frost", "severity"),
+    "on_bad_image",
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},

@@ -35,7 +35,7 @@ def print_summary(
     by_purpose = run.ledger.by_purpose()
     spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in by_purpose.items())
     console.print(f"{run.card.method} on {images}", style="bold", markup=False)
-    line("images", f"{len(run.before):,}")
+    line("images", f"{len(run.before):,}{preparation(run)}")
     line("queries", f"{run.ledger.total:,} ({spent})")
     line("per image", f"{run.queries_per_image:.2f}{money(run.ledger.total, price)}")
     if run.after is None:
@@ -59,6 +59,14 @@ def print_summary(
         line("written to", out)
         if run.stopped != "interrupted":
             line("report", report_command(out, images, labels, classes), "cyan")
+
+
+def preparation(run: Run) -> str:
+    """How the images were brought to the size of the model, and how many were left out, if any."""
+    facts = run.card.images
+    text = f", {facts['resize']}" if facts.get("original_size") else ""
+    skipped = len(facts.get("skipped", []))
+    return f"{text}; {skipped:,} unreadable left out" if skipped else text
 
 
 def report_command(out: str, images: str, labels: str | None, classes: str | None) -> str:

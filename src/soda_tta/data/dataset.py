@@ -46,6 +46,7 @@ class Dataset(Images):
         self.size = images.size
         self.resize = images.resize
         self.table = images.table
+        self.skipped = images.skipped
         self.title = title
         self.classes = None if classes is None else tuple(classes)
         self.labels: Array | None = None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,11 @@ DARK = (
     "If their camera has 12 bits or fewer, scale the values to 16 bits first."
 )
 SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".gif"}
+# Images too, but not read here. Other files (.txt, .csv ...) are left out without a word.
+UNSUPPORTED = {
+    *(".heic", ".heif", ".avif", ".jxl", ".jp2", ".j2k", ".jfif", ".svg", ".psd", ".exr", ".hdr"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".raf", ".raw", ".dcm", ".ico"),
+}
 
 
 def named_as_image(path: Path) -> bool:
@@ -38,14 +44,33 @@ def find_image_files(folder: Path) -> list[Path]:
     folder : Path
         Searched with all its subfolders.
     """
-    paths = sorted(_image_files(folder, [folder.resolve()]))
+    files = sorted(_files_below(folder, [folder.resolve()]))
+    paths = [path for path in files if named_as_image(path)]
+    ignored = ignored_files(files)
     if not paths:
-        raise ImageError(f"{folder} holds no image ({', '.join(sorted(SUFFIXES))}).")
+        text = f"{folder} holds no image ({', '.join(sorted(SUFFIXES))})."
+        raise ImageError(f"{text} It holds {ignored}." if ignored else text)
+    if ignored:
+        warnings.warn(f"{folder}: ignored {ignored}.", stacklevel=2)
     return paths
 
 
-def _image_files(folder: Path, linked: list[Path]) -> Iterator[Path]:
-    """The image files below a folder; `linked` are the folders whose content is listed already."""
+def ignored_files(files: Iterable[Path]) -> str:
+    """How many images of formats that are not read are among the files; empty if there are none.
+
+    >>> ignored_files([Path("a.HEIC"), Path("b.heic"), Path("notes.txt")])
+    '2 .heic files, which cannot be read: convert them to .png or .jpg'
+    """
+    suffixes = Counter(path.suffix.lower() for path in files if not path.name.startswith("."))
+    counts = [(suffix, suffixes[suffix]) for suffix in sorted(UNSUPPORTED) if suffixes[suffix]]
+    named = [f"{count:,} {suffix} file{'s' * (count > 1)}" for suffix, count in counts]
+    if not named:
+        return ""
+    return f"{', '.join(named)}, which cannot be read: convert them to .png or .jpg"
+
+
+def _files_below(folder: Path, linked: list[Path]) -> Iterator[Path]:
+    """All files below a folder; `linked` are the folders whose content is listed already."""
     for path in folder.iterdir():
         if path.is_dir():
             if path.name.startswith("."):
@@ -55,8 +80,8 @@ def _image_files(folder: Path, linked: list[Path]) -> Iterator[Path]:
                 if any(target.is_relative_to(f) or f.is_relative_to(target) for f in linked):
                     continue
                 linked.append(target)
-            yield from _image_files(path, linked)
-        elif named_as_image(path) and path.is_file():
+            yield from _files_below(path, linked)
+        elif path.suffix.lower() in SUFFIXES | UNSUPPORTED and path.is_file():
             yield path
 
 

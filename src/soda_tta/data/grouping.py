@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from soda_tta.data.formats.tables import path_of
+from soda_tta.data.formats.tables import place_of
 from soda_tta.data.images import Images
 from soda_tta.data.sources import find_images
 from soda_tta.errors import ImageError
@@ -64,7 +64,7 @@ def group_images(source: Any, rule: str) -> tuple[Array, list[str]]:
     if images.path(0) is None:
         raise ImageError(
             f"the rule {rule!r} needs image files, and these images have no names; "
-            "from Python, pass one number per image as groups=."
+            "in Python, pass one number per image."
         )
     keys = KINDS[kind](images, argument)
     missing = sum(key is None for key in keys)
@@ -115,9 +115,9 @@ def _column(table: Path, column: str) -> dict[Path, str]:
             raise ImageError(f"{table} has no column {column!r}; it has {', '.join(columns)}.")
         values: dict[Path, str] = {}
         for row in reader:
-            path = path_of(table, reader.line_num, row["file"])
+            path = place_of(table, row["file"])
             value = (row[column] or "").strip()
-            if value and values.setdefault(path, value) != value:
+            if path and value and values.setdefault(path, value) != value:
                 raise ImageError(
                     f"{table}, line {reader.line_num}: {row['file']} is listed with two values of "
                     f"{column!r}, {values[path]!r} and {value!r}; list it once."

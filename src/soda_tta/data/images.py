@@ -32,6 +32,8 @@ class Images(ABC):
         What was done to the files before; by default nothing.
     table : Path or None
         The CSV file that lists the images, if there is one.
+    skipped : sequence of str
+        Names of the files that were left out because they cannot be read; by default none.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Images(ABC):
     size: tuple[int, int]
     resize: Resize = Resize()
     table: Path | None = None
+    skipped: Sequence[str] = ()
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -97,12 +100,13 @@ class Images(ABC):
         >>> card["count"], card["size"], card["resize"]
         (5, [8, 8], 'as they are')
         """
-        return {
+        facts = {
             "count": len(self),
             "size": list(self.size),
             "fingerprint": self.fingerprint(),
             "resize": str(self.resize),
         }
+        return {**facts, "skipped": list(self.skipped)} if self.skipped else facts
 
 
 class ArrayImages(Images):

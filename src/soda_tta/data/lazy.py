@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from soda_tta.data.resizing import Resize, size_text
 from soda_tta.errors import ImageError
 from soda_tta.types import Array
 
+OnBadImage = Literal["fail", "skip"]
+REMEDY = 'repair or remove the file, or leave it out with on_bad_image="skip".'
+NAMED = 10  # files in a message
 KEPT_BYTES = 2**30  # pixels stay in memory up to this size; larger sets are computed each time
 
 
@@ -50,6 +55,12 @@ class LazyImages(Images):
         if self.fits_in_memory:
             self._pixels(np.arange(self.count))
 
+    def release(self) -> None:
+        """Forget the pixels that are kept; they are computed again when they are needed."""
+        if self._kept is not None:
+            self._kept = np.empty_like(self._kept)
+            self._computed[:] = False
+
     def __len__(self) -> int:
         return self.count
 
@@ -81,6 +92,9 @@ class FileImages(LazyImages):
         Folder that `name` is relative to. Default: None, names are whole paths.
     table : Path, optional
         The CSV file that lists them. Default: None.
+    on_bad_image : {"fail", "skip"}, optional
+        "skip" decodes every file now and leaves out those that cannot be read; "fail" names that
+        remedy in the error. Default: None, an error without that remedy.
     """
 
     def __init__(
@@ -89,14 +103,18 @@ class FileImages(LazyImages):
         resize: Resize | None = None,
         root: Path | None = None,
         table: Path | None = None,
+        on_bad_image: OnBadImage | None = None,
     ) -> None:
         if not paths:
             raise ImageError("the list of files is empty.")
         self.paths = list(paths)
+        self.on_bad_image = on_bad_image
         self.resize = resize or Resize()
         self.root = root
         self.table = table
-        height, width = read_image(self.paths[0], self.resize).shape[:2]
+        if on_bad_image == "skip":
+            self._leave_out_unreadable()
+        height, width = self._decode(self.paths[0]).shape[:2]
         super().__init__(len(self.paths), (height, width))
 
     def compute(self, positions: Array) -> Array:
@@ -106,7 +124,7 @@ class FileImages(LazyImages):
         return pixels
 
     def _read(self, path: Path) -> Array:
-        image = read_image(path, self.resize)
+        image = self._decode(path)
         if image.shape[:2] != self.size:
             raise ImageError(
                 f"the images differ in size: {self.paths[0]} is {size_text(self.size)}, {path} is "
@@ -114,11 +132,48 @@ class FileImages(LazyImages):
             )
         return image
 
+    def _decode(self, path: Path) -> Array:
+        """One file in its own size, with the remedy that the caller has if it cannot be read."""
+        try:
+            return read_image(path, self.resize)
+        except ImageError as error:
+            if self.on_bad_image is None:
+                raise
+            raise ImageError(f"{str(error).rstrip('.')}; {REMEDY}") from error
+
+    def _leave_out_unreadable(self) -> None:
+        """Keep the files that can be decoded, and warn with the names of the others."""
+        total = len(self.paths)
+        readable: list[Path] = []
+        skipped: list[Path] = []
+        problem: ImageError | None = None
+        for path in self.paths:
+            try:
+                read_image(path, self.resize)
+                readable.append(path)
+            except ImageError as error:
+                skipped.append(path)
+                problem = problem or error
+        if not readable:
+            raise ImageError(f"none of the {total:,} files can be read. The first: {problem}")
+        self.paths = readable
+        self.skipped = [self._name_of(path) for path in skipped]
+        if skipped:
+            named = ", ".join(self.skipped[:NAMED])
+            more = f" and {len(skipped) - NAMED:,} more" if len(skipped) > NAMED else ""
+            warnings.warn(
+                f"{len(skipped):,} of {total:,} files cannot be read and are left out: "
+                f"{named}{more}.",
+                stacklevel=4,
+            )
+
     def path(self, index: int) -> Path:
         return self.paths[index]
 
     def name(self, index: int) -> str:
-        path = self.paths[index]
+        return self._name_of(self.paths[index])
+
+    def _name_of(self, path: Path) -> str:
         if self.root is not None and path.is_relative_to(self.root):
             return str(path.relative_to(self.root))
         return str(path)

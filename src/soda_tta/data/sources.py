@@ -14,14 +14,19 @@ from soda_tta.data.formats import cifar, imagenet, tables, trees
 from soda_tta.data.formats.arrays import read_images
 from soda_tta.data.images import ArrayImages, Images
 from soda_tta.data.layouts import SPLITS, recognise, split_folder
-from soda_tta.data.lazy import FileImages, LazyImages
+from soda_tta.data.lazy import FileImages, LazyImages, OnBadImage
 from soda_tta.data.load import load_dataset
 from soda_tta.data.resizing import Resize, check_size, size_text
 from soda_tta.data.sequences import SequenceImages, spool
 from soda_tta.errors import ImageError
 
 
-def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Images:
+def open_images(
+    source: Any,
+    size: int | tuple[int, int] | None = None,
+    *,
+    on_bad_image: OnBadImage = "fail",
+) -> Images:
     """Open images, whatever they come as. Labels that lie next to them are not read.
 
     Parameters
@@ -34,6 +39,9 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     size : int or (int, int), optional
         Resize files to this height and width in pixels, see `load_dataset`. Default: files stay
         as they are, except WordNet folders (ImageNet), which become 224x224.
+    on_bad_image : {"fail", "skip"}, default "fail"
+        What happens if a file cannot be read. "skip" decodes every file once, leaves out those
+        that cannot be read, warns with their names, and the card of a run lists them.
 
     Returns
     -------
@@ -47,7 +55,9 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     (2, 3, 8, 8)
     """
     wanted = None if size is None else check_size(size)
-    images = find_images(source, wanted)
+    if on_bad_image not in ("fail", "skip"):
+        raise ImageError(f"on_bad_image={on_bad_image!r} is not valid; use 'fail' or 'skip'.")
+    images = find_images(source, wanted, on_bad_image)
     if isinstance(images, LazyImages) and images is not source:
         images.preload()  # so that a broken file is found before the first query
     if wanted is not None and tuple(images.size) != wanted:
@@ -58,16 +68,19 @@ def open_images(source: Any, size: int | tuple[int, int] | None = None) -> Image
     return images
 
 
-def find_images(source: Any, size: tuple[int, int] | None = None) -> Images:
+def find_images(
+    source: Any, size: tuple[int, int] | None = None, on_bad_image: OnBadImage = "fail"
+) -> Images:
     """Images from any Python object; of files only the first is decoded, for the size."""
     if isinstance(source, Images):
         return source
     if isinstance(source, str | Path):
-        return _from_path(source, size)
+        return _from_path(source, size, on_bad_image)
     if hasattr(source, "__array__") and not isinstance(source, list | tuple):
         return ArrayImages(np.asanyarray(source))
     if _is_list_of_files(source):
-        return FileImages([Path(item) for item in source], Resize(size))
+        paths = [Path(item) for item in source]
+        return FileImages(paths, Resize(size), on_bad_image=on_bad_image)
     indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not (indexed or isinstance(source, Iterable)):
         raise ImageError(
@@ -84,22 +97,33 @@ def _is_list_of_files(source: Any) -> bool:
     return all(isinstance(item, str | Path) for item in source)
 
 
-def _from_path(source: str | Path, size: tuple[int, int] | None) -> Images:
+def _from_path(
+    source: str | Path, size: tuple[int, int] | None, on_bad_image: OnBadImage
+) -> Images:
     """Images from a name of the catalogue, a file or a folder."""
     found = find_source(source)
     if found.name is not None:
-        return load_dataset(source, size=size).images
+        return _with_remedy(load_dataset(source, size=size).images, on_bad_image)
     layout = recognise(found.path)
     if found.path.is_dir():
-        return _from_folder(found.path, layout, size)
+        return _from_folder(found.path, layout, size, on_bad_image)
     if layout in ("npy", "npz"):
         return ArrayImages(read_images(found.path), str(found.path))
     if layout == "csv":
-        return tables.listed_files(found.path, Resize(size))
-    return FileImages([found.path], Resize(size))
+        return tables.listed_files(found.path, Resize(size), on_bad_image)
+    return FileImages([found.path], Resize(size), on_bad_image=on_bad_image)
 
 
-def _from_folder(folder: Path, layout: str, size: tuple[int, int] | None) -> Images:
+def _with_remedy(images: Images, on_bad_image: OnBadImage) -> Images:
+    """The same images, with what is to happen if a file cannot be read."""
+    if not isinstance(images, FileImages):
+        return images
+    return FileImages(images.paths, images.resize, images.root, images.table, on_bad_image)
+
+
+def _from_folder(
+    folder: Path, layout: str, size: tuple[int, int] | None, on_bad_image: OnBadImage
+) -> Images:
     """All images below a folder, or below its test split; official batches are unpacked."""
     if layout in ("cifar-python", "cifar-binary"):
         return load_dataset(folder).images
@@ -112,4 +136,4 @@ def _from_folder(folder: Path, layout: str, size: tuple[int, int] | None) -> Ima
     if layout in ("splits", "classes"):
         resize = imagenet.folder_resize(folder, size)
     table = folder / "labels.csv" if layout == "csv" else None
-    return FileImages(find_image_files(folder), resize, folder, table)
+    return FileImages(find_image_files(folder), resize, folder, table, on_bad_image)

@@ -11,6 +11,7 @@ from soda_tta.data import open_images
 from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count, recommend
 from soda_tta.doctor.examiner import Examiner, Progress
 from soda_tta.doctor.finding import Finding
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError, MethodError
 from soda_tta.judging.estimate import Estimate
 
@@ -140,10 +141,12 @@ def examine(
         raise MethodError(f"seed={seed} is negative. Use 0 or more.")
     if clean_accuracy is not None:
         _check_clean_accuracy(clean_accuracy, clean)
+    deployed = load_box(box)
+    model_size = deployed.input.size
     examiner = Examiner(
-        images=open_images(images),
-        box=load_box(box),
-        clean=None if clean is None else open_images(clean),
+        images=at_working_size(open_images(images), model_size),
+        box=deployed,
+        clean=None if clean is None else at_working_size(open_images(clean), model_size),
         clean_accuracy=clean_accuracy,
         sample=sample,
         seed=seed,

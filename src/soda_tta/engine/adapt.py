@@ -14,6 +14,7 @@ from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.groups import make_groups
 from soda_tta.engine.plan import plan_run
 from soda_tta.engine.run import Run
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method
 from soda_tta.methods.registry import find_method
@@ -70,8 +71,8 @@ def adapt(
     """
     watch = Stopwatch()
     chosen = find_method(method).but(**settings)
-    source = open_images(images)
     deployed = load_box(box)
+    source = at_working_size(open_images(images), deployed.input.size)
     plan = plan_run(chosen, len(source), budget)
     check_call(chosen, source, deployed, seed)
     grouping = make_groups(source, groups, chosen)

@@ -17,12 +17,14 @@ from soda_tta.adaptors import Adaptor
 from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.box.like import load_box_like
 from soda_tta.data import Images, open_images
+from soda_tta.data.resizing import size_text
 from soda_tta.engine.events import Event, Listener, Notice, Planned
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.run import most_likely
 from soda_tta.engine.saved import SavedAdaptor, load_adaptor
 from soda_tta.engine.work import Interrupted
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.storage.atomic import write_text
 from soda_tta.storage.partial_answers import partial_answers
 from soda_tta.types import Array
@@ -125,10 +127,10 @@ def apply(
     (array([0, 0, 0]), Ledger(3 queries: serve 3))
     """
     saved = load_adaptor(adaptor)
-    source = open_images(images)
     tell = listener or warn
     deployed = deployed_model(saved, box, options, tell)
-    for text in saved.notices:
+    source = at_working_size(open_images(images), deployed.input.size)
+    for text in (*saved.notices, *other_size(saved, source)):
         tell(Notice(text))
     target = None if out is None else Path(out)
     digest = digest_of(source, saved.adaptor, deployed)
@@ -164,6 +166,17 @@ def deployed_model(saved: SavedAdaptor, box: Any, options: dict[str, Any], tell:
     if notice is not None:
         tell(Notice(notice))
     return deployed
+
+
+def other_size(saved: SavedAdaptor, images: Images) -> list[str]:
+    """A notice if the images have another size than those that the adaptor was learned on."""
+    if saved.card is None or list(images.size) == list(saved.card.images["size"]):
+        return []
+    learned = size_text(saved.card.images["size"])
+    return [
+        f"the adaptor was learned on images of {learned}, and these are {size_text(images.size)}; "
+        "it may do less good there."
+    ]
 
 
 def digest_of(images: Images, adaptor: Adaptor, box: Box) -> str:

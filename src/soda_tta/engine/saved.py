@@ -32,6 +32,12 @@ class SavedAdaptor:
     card: Card | None = None
     notices: list[str] = field(default_factory=list)
 
+    @property
+    def model_size(self) -> tuple[int, int] | None:
+        """Height and width that the model of the run takes, in pixels; None: any, or not known."""
+        size = None if self.card is None else (self.card.box.get("input") or {}).get("size")
+        return None if size is None else (int(size[0]), int(size[1]))
+
 
 def load_adaptor(source: Any) -> SavedAdaptor:
     """Load an adaptor.

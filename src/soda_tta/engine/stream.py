@@ -21,6 +21,7 @@ from soda_tta.engine.loop import Training
 from soda_tta.engine.plan import query_limit
 from soda_tta.engine.rounding import drowned_probes
 from soda_tta.engine.step import Task
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import BudgetError, ImageError, MethodError, RunError
 from soda_tta.methods.registry import all_methods, find_method
 from soda_tta.objectives import Queue, Selection
@@ -105,7 +106,7 @@ class Stream:
 
     def __call__(self, images: Any) -> Array:
         """The probabilities of the next batch, in order: an array, or anything `adapt` takes."""
-        source = open_images(images)
+        source = at_working_size(open_images(images), self.meter.box.input.size)
         arrived = source[slice(0, len(source))]
         if not self.images:
             search = self.method.inner.search

@@ -13,6 +13,8 @@ from PIL import Image
 
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.data import Images, open_images
+from soda_tta.data.lazy import OnBadImage
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError
 from soda_tta.report.record import RunRecord
 from soda_tta.types import Array
@@ -39,9 +41,7 @@ def open_run_images(source: Any, record: RunRecord) -> Images:
 
     Other images next to this run's predictions would mislead the reader.
     """
-    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
-    # files are resized as they were for the run
-    images = open_images(source, record.size if is_folder else None)
+    images = _prepared_alike(source, record)
     where = source if isinstance(source, str | Path) else "images"
     if len(images) != record.count or tuple(images.size) != record.size:
         height, width = images.size
@@ -60,10 +60,23 @@ def open_run_images(source: Any, record: RunRecord) -> Images:
     return images
 
 
+def _prepared_alike(source: Any, record: RunRecord) -> Images:
+    """The images, resized and with files left out as they were for the run."""
+    facts = record.card.get("images", {})
+    on_bad_image: OnBadImage = "skip" if facts.get("skipped") else "fail"
+    if facts.get("original_size"):
+        return at_working_size(open_images(source, on_bad_image=on_bad_image), record.size)
+    is_folder = isinstance(source, str | Path) and Path(source).is_dir()
+    size = record.size if is_folder else None
+    return open_images(source, size, on_bad_image=on_bad_image)
+
+
 def most_changed(
     distance: Array, before: Array, after: Array, harmed: Array | None = None
 ) -> Array:
     """Positions of the images to show: the largest changes, then some that became wrong.
+
+    Images whose prediction did not move are never among them.
 
     `distance` is how far each prediction moved, `before` and `after` are the predicted classes,
     and `harmed` marks the images that became wrong, if labels are available.
@@ -79,14 +92,14 @@ def most_changed(
 
 
 def _highest_scores(score: Array, before: Array, after: Array, most: int) -> list[int]:
-    """The highest scores, at most ALIKE with the same pair of classes; negative ones excluded."""
+    """The highest scores, at most ALIKE with the same pair of classes; only positive ones."""
     # of a million images only the first few are sorted
     candidates = min(len(score), 100 * most)
     order = np.argpartition(-score, candidates - 1)[:candidates]
     chosen: list[int] = []
     counts: dict[tuple[int, int], int] = {}
     for index in order[np.argsort(-score[order], kind="stable")].tolist():
-        if score[index] < 0 or len(chosen) == most:
+        if score[index] <= 0 or len(chosen) == most:
             break
         pair = (int(before[index]), int(after[index]))
         counts[pair] = counts.get(pair, 0) + 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from soda_tta.adaptors import Identity
 from soda_tta.data import Images
 from soda_tta.report import figures
@@ -13,13 +15,14 @@ from soda_tta.report.examples import ALIKE, make_examples, most_changed
 from soda_tta.report.headline import headline
 from soda_tta.report.labels import UNKNOWN, Labels
 from soda_tta.report.page import Figure, render
-from soda_tta.report.predictions import ClassChange, total_variation
+from soda_tta.report.predictions import ClassChange, Mistake, total_variation
 from soda_tta.report.record import RunRecord
 from soda_tta.report.response import measure_response
 from soda_tta.report.response_text import describe_response
 from soda_tta.types import Array
 
 CLASSES_SHOWN = 8  # at most, among those that gained and among those that lost
+FEWEST = 5  # labelled images of a class; with fewer, one image is 25 points or more
 
 
 def run_page(analysis: Analysis, labels: Labels | None, images: Images | None) -> str:
@@ -36,7 +39,10 @@ def run_page(analysis: Analysis, labels: Labels | None, images: Images | None) -
         confusions=_confusions(analysis),
         gained=_gained(changes),
         lost=_lost(changes),
+        small_classes=_small_classes(changes),
+        mistakes=_repeated_mistakes(analysis),
         examples=_examples(analysis, labels, images),
+        nothing_moved=_nothing_moved(record),
         alike=ALIKE,
         adaptor=_adaptor(record, images),
         curves=_curves(record),
@@ -49,12 +55,31 @@ def run_page(analysis: Analysis, labels: Labels | None, images: Images | None) -
 
 def _gained(changes: list[ClassChange]) -> list[ClassChange]:
     """The classes that gained most; `changes` are in descending order of gain."""
-    return [change for change in changes if change.gain > 0][:CLASSES_SHOWN]
+    gained = [change for change in changes if change.gain > 0 and change.images >= FEWEST]
+    return gained[:CLASSES_SHOWN]
 
 
 def _lost(changes: list[ClassChange]) -> list[ClassChange]:
     """The classes that lost most."""
-    return [change for change in reversed(changes) if change.gain < 0][:CLASSES_SHOWN]
+    lost = [change for change in reversed(changes) if change.gain < 0 and change.images >= FEWEST]
+    return lost[:CLASSES_SHOWN]
+
+
+def _small_classes(changes: list[ClassChange]) -> str | None:
+    """What the tables of classes leave out, as a sentence."""
+    small = sum(change.images < FEWEST for change in changes)
+    if not small:
+        return None
+    few = f"fewer than {FEWEST} labelled images"
+    if small == len(changes):
+        return f"Classes are not compared: each has {few}."
+    return f"Classes with {few} are left out: {small:,} of {len(changes):,}."
+
+
+def _repeated_mistakes(analysis: Analysis) -> list[Mistake]:
+    """The mistakes that were made more than once; a single one says nothing about its classes."""
+    mistakes = [] if analysis.labelled is None else analysis.labelled.mistakes
+    return [mistake for mistake in mistakes if max(mistake.before, mistake.after) > 1]
 
 
 def _class_shares(analysis: Analysis) -> Figure | None:
@@ -87,6 +112,13 @@ def _with_shares(row: Array) -> list[tuple[int, float]]:
     """Each count of a row with its share of the row."""
     total = max(1, int(row.sum()))
     return [(int(count), float(count) / total) for count in row]
+
+
+def _nothing_moved(record: RunRecord) -> bool:
+    """Whether every answer is the unadapted one, as in a run whose finding was refused."""
+    if record.before is None or record.after is None:
+        return False
+    return bool(np.array_equal(record.before, record.after))
 
 
 def _examples(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from soda_tta.data.dataset import Dataset
-from soda_tta.data.lazy import FileImages
+from soda_tta.data.lazy import FileImages, OnBadImage
 from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
 
@@ -38,10 +38,14 @@ def labelled_files(
     return Dataset(images, numbers, classes, title or table.parent.name)
 
 
-def listed_files(table: Path, resize: Resize) -> FileImages:
+def listed_files(table: Path, resize: Resize, on_bad_image: OnBadImage | None = None) -> FileImages:
     """The files of a table in its order; labels, if it has any, are not read."""
     rows = read_rows(table, ("file",))
-    return FileImages(paths_of(table, rows), resize, table.parent, table)
+    if on_bad_image == "skip":  # a file that is missing cannot be read either
+        paths = [place_of(table, name) or table.parent / name for _, name, _ in rows]
+    else:
+        paths = paths_of(table, rows)
+    return FileImages(paths, resize, table.parent, table, on_bad_image)
 
 
 def read_rows(table: Path, columns: Sequence[str]) -> list[Row]:
@@ -80,9 +84,15 @@ def paths_of(table: Path, rows: Sequence[Row]) -> list[Path]:
 
 def path_of(table: Path, line: int, name: str) -> Path:
     """Where one file lies."""
-    for path in (table.parent / name, table.parent / "images" / name):
-        if path.is_file():
-            return path
-    raise ImageError(
-        f"{table}, line {line}: {name} is neither next to the table nor in its folder 'images'."
-    )
+    path = place_of(table, name)
+    if path is None:
+        raise ImageError(
+            f"{table}, line {line}: {name} is neither next to the table nor in its folder 'images'."
+        )
+    return path
+
+
+def place_of(table: Path, name: str) -> Path | None:
+    """The same, or None if the file does not exist."""
+    places = (table.parent / name, table.parent / "images" / name)
+    return next((path for path in places if path.is_file()), None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from soda_tta.data.dataset import Dataset
-from soda_tta.data.files import SUFFIXES, find_image_files, named_as_image
+from soda_tta.data.files import SUFFIXES, find_image_files, ignored_files, named_as_image
 from soda_tta.data.lazy import FileImages
 from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
@@ -43,10 +44,14 @@ def holds_images(folder: Path) -> bool:
 
 def images_in(folder: Path) -> list[Path]:
     """The images directly in a folder, sorted; fails for a broken link among them."""
-    paths = sorted(path for path in folder.iterdir() if named_as_image(path))
+    files = sorted(folder.iterdir())
+    paths = [path for path in files if named_as_image(path)]
     for path in paths:
         if path.is_symlink():
             check_link(path)
+    ignored = ignored_files(files)
+    if ignored:
+        warnings.warn(f"{folder}: ignored {ignored}.", stacklevel=2)
     return [path for path in paths if path.is_file()]
 
 
