@@ -12,6 +12,7 @@ from soda_tta.engine.card import make_card
 from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.plan import plan_run
+from soda_tta.engine.progress import shown
 from soda_tta.engine.run import Run
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method
@@ -31,6 +32,7 @@ def adapt(
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     listener: Listener | None = None,
+    progress: bool = False,
     command: list[str] | None = None,
     **settings: Any,
 ) -> Run:
@@ -49,6 +51,7 @@ def adapt(
         `stopped="interrupted"`. Without it, Ctrl-C raises KeyboardInterrupt as usual.
         `resume=True` continues either way.
     listener : receives events (see `soda_tta.engine.events`); without one, notices are warnings.
+    progress : show a bar, in a terminal or a notebook, and notices in place of warnings.
     command : what the user typed, for the report to repeat.
     settings : changes to the method's settings, such as q=10 or lr="auto".
 
@@ -70,13 +73,16 @@ def adapt(
     plan = plan_run(chosen, len(source), budget)
     check_call(chosen, source, deployed, seed)
     card = make_card(chosen, plan, source, deployed, budget, seed, command)
-    with RunFolder.open(out, card.facts(), resume=resume) as folder:
+    with (
+        RunFolder.open(out, card.facts(), resume=resume) as folder,
+        shown(listener, progress=progress) as audience,
+    ):
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
-            notify(listener, Notice(f"{folder.path} holds a finished run; no query was sent."))
+            notify(audience, Notice(f"{folder.path} holds a finished run; no query was sent."))
             return Run.load(folder.path)
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
-        execution.listen(listener, stop)
+        execution.listen(audience, stop)
         run = execution.execute(is_new=not resume)
         if folder.path is not None:
             run.save(folder.path)

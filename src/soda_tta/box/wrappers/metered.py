@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from soda_tta.box.box import Box, Wrapper
@@ -18,17 +19,27 @@ class Metered(Wrapper):
     box : the model.
     ledger : where queries are counted.
     purpose : what they are spent on.
+    responded : called with the purpose and the number of queries after every response.
     """
 
-    def __init__(self, box: Box, ledger: Ledger, purpose: str) -> None:
+    def __init__(
+        self,
+        box: Box,
+        ledger: Ledger,
+        purpose: str,
+        responded: Callable[[str, int], None] = lambda purpose, queries: None,
+    ) -> None:
         super().__init__(box)
         self.ledger = ledger
         self.purpose = purpose
+        self.responded = responded
 
     def __call__(self, images: Array) -> Array:
         images = check_images(images)  # what cannot be sent is not billed
         self.ledger.spend(len(images), self.purpose)
-        return self.box(images)
+        probabilities = self.box(images)
+        self.responded(self.purpose, len(images))
+        return probabilities
 
     def differentiable(self, images: Any) -> Any:
         self.ledger.spend(len(images), self.purpose)
