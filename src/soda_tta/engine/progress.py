@@ -44,6 +44,7 @@ class Display:
         self.spelling = spelling
         self.plan: Plan | None = None
         self.ledger: Ledger | None = None
+        self.done = 0  # queries, including those that an earlier process spent
         self.below = ""
         self.curve: list[float] = []
 
@@ -65,11 +66,13 @@ class Display:
         elif isinstance(event, Planned):
             self.plan = event.plan
             self.ledger = event.ledger
+            self.done = event.ledger.total
             self.below = ""
             first = PHASES[next(iter(event.plan.queries), "select")]
             self.bar.begin(first, event.plan.total)
         elif isinstance(event, Responded):
-            self._show(event.purpose)
+            # The ledger counts a query when it is sent, perhaps together with many others.
+            self._show(event.purpose, self.done + event.queries)
         elif isinstance(event, Answered):
             self.below = f"{event.done:,}/{event.of:,} images"
             self._show(event.purpose)
@@ -90,12 +93,14 @@ class Display:
         last = self.plan.epochs if self.plan.last_epoch is None else self.plan.last_epoch
         return f"epoch {epoch}/{last}" if last else f"round {epoch}"
 
-    def _show(self, purpose: str) -> None:
+    def _show(self, purpose: str, done: int | None = None) -> None:
+        """Draw the bar at `done` queries; by default at all that the ledger counts."""
         if self.plan is None or self.ledger is None:
             return
-        done = self.ledger.total  # including what an earlier process spent
-        spent = f"{done:,} of {self.plan.limit or self.plan.total:,} queries"
-        self.bar.show(PHASES.get(purpose, purpose), done, spent, self.below)
+        total = self.ledger.total
+        self.done = total if done is None else min(done, total)
+        spent = f"{self.done:,} of {self.plan.limit or self.plan.total:,} queries"
+        self.bar.show(PHASES.get(purpose, purpose), self.done, spent, self.below)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import check_images
 from soda_tta.box.ledger import Ledger
@@ -37,6 +39,11 @@ class Metered(Wrapper):
     def __call__(self, images: Array) -> Array:
         images = check_images(images)  # what cannot be sent is not billed
         self.ledger.spend(len(images), self.purpose)
+        size = self.box.at_once  # a multiple of the batch: the requests stay the same
+        starts = range(0, max(1, len(images)), size)
+        return np.concatenate([self._send(images[start : start + size]) for start in starts])
+
+    def _send(self, images: Array) -> Array:
         probabilities = self.box(images)
         self.responded(self.purpose, len(images))
         return probabilities
