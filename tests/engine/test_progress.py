@@ -2,7 +2,10 @@
 
 import sys
 import warnings
+from dataclasses import fields
+from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from soda_tta.adaptors import Identity
 from soda_tta.box import CallableBox
 from soda_tta.display import in_notebook, open_bar
 from soda_tta.display.notebook import NotebookBar
-from soda_tta.engine.events import Notice, Planned, Responded, Step
+from soda_tta.engine.events import Event, Notice, Planned, Responded, Step
 from soda_tta.engine.progress import Display
 
 PAPER = dict(method="soda", epochs=1, batch=25, width=4)
@@ -107,7 +110,7 @@ def test_progress_shows_notices_instead_of_warnings_and_the_listener_hears_all(
 def test_a_notebook_shows_one_bar_that_replaces_itself(images, box, notebook) -> None:
     adapt(images, box, progress=True, **PAPER)
     bar, note = notebook.shown
-    assert '<progress value="400" max="400">' in bar and "400 of 400 queries" in bar
+    assert "400 of 400 queries" in bar and "<progress" not in bar  # it has ended
     assert note.startswith("<div>note: ")
 
 
@@ -121,6 +124,7 @@ def test_text_in_a_notebook_is_escaped(notebook) -> None:
     bar = NotebookBar()
     bar.begin("<b>", 3)
     bar.show("<b>", 1, "<i>", "<u>")
+    assert '<progress value="1" max="3">' in notebook.shown[0]
     bar.say("<script>")
     bar.stop()
     assert not [
@@ -145,3 +149,10 @@ def test_progress_changes_nothing_in_the_result(images, box, capsys) -> None:
         silent = adapt(images, box, **PAPER)
     np.testing.assert_array_equal(shown.probabilities, silent.probabilities)
     assert shown.card.facts() == silent.card.facts()
+
+
+@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+def test_the_page_lists_every_event_and_its_fields(event: type) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "progress.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{event.__name__}` |")]
+    assert not [field.name for field in fields(event) if f"`{field.name}`" not in row]

@@ -14,7 +14,7 @@ EVERY = 0.2  # seconds between two drawings: each is a message to the browser
 class NotebookBar:
     """A bar that replaces itself in the output of a cell; see `display.Bar`.
 
-    It needs IPython alone, not ipywidgets. The last state stays in the notebook.
+    It needs IPython alone, not ipywidgets. Its texts stay in the notebook.
     """
 
     encoding = "utf-8"
@@ -30,9 +30,9 @@ class NotebookBar:
         """Draw from now on."""
 
     def stop(self) -> None:
-        """Leave the last state in the notebook."""
+        """Leave the texts in the notebook, without a bar that would never move again."""
         if self.handle is not None:
-            self._draw()
+            self.handle.update(self.ipython.HTML(f"<div>{self.texts()}</div>"))
 
     def begin(self, name: str, total: int) -> None:
         """Begin a bar of this length."""
@@ -51,12 +51,15 @@ class NotebookBar:
         self.ipython.display(self.ipython.HTML(f"<div>note: {escape(text)}</div>"))
 
     def html(self) -> str:
-        """The bar as HTML."""
-        name, done, beside, below = self.state
-        return (
-            f'<div>{escape(name)} <progress value="{done}" max="{self.total}"></progress> '
-            f"{escape(beside)}<br><small>{escape(below)}</small></div>"
-        )
+        """The bar and its texts."""
+        name, done, *_ = self.state
+        bar = f'<progress value="{done}" max="{self.total}"></progress>'
+        return f"<div>{escape(name)} {bar} {self.texts()}</div>"
+
+    def texts(self) -> str:
+        """What stands beside and below the bar."""
+        *_, beside, below = self.state
+        return f"{escape(beside)}<br><small>{escape(below)}</small>"
 
     def _draw(self) -> None:
         self.drawn_at = time.monotonic()
