@@ -1,7 +1,9 @@
 """What a run shows while it works, in a terminal, a script and a notebook."""
 
 import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +18,7 @@ from soda_tta.box import CallableBox
 from soda_tta.display import in_notebook, open_bar
 from soda_tta.display.notebook import NotebookBar
 from soda_tta.engine.events import Event, Notice, Planned, Responded, Step
-from soda_tta.engine.progress import Display
+from soda_tta.engine.progress import Display, shown
 
 PAPER = dict(method="soda", epochs=1, batch=25, width=4)
 
@@ -149,6 +151,21 @@ def test_progress_changes_nothing_in_the_result(images, box, capsys) -> None:
         silent = adapt(images, box, **PAPER)
     np.testing.assert_array_equal(shown.probabilities, silent.probabilities)
     assert shown.card.facts() == silent.card.facts()
+
+
+def test_events_of_several_threads_are_delivered_one_at_a_time() -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def listener(event) -> None:
+        inside.append(1)
+        time.sleep(0.002)
+        most.append(len(inside))
+        inside.pop()
+
+    with shown(listener, progress=False) as deliver, ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: deliver(Responded("probe", 1)), range(8)))
+    assert most == [1] * 8
 
 
 @pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)

@@ -141,7 +141,7 @@ def apply(
             plan = Plan(len(source), 0, {"serve": len(source)}, None)
             tell(Planned(plan, ledger))
             meter = Meter(deployed, ledger)
-            meter.responded = lambda purpose, queries: tell(Responded(purpose, queries))
+            meter.responded = lambda *response: tell(Responded(*response))
             file = partial.file()
             whole = Pass(source, saved.adaptor, meter, "serve", file, listener=tell, stop=stop)
             names = [source.name(index) for index in range(len(source))]

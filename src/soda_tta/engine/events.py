@@ -22,7 +22,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Responded:
-    """The model has responded to so many more queries; the ledger counts them already."""
+    """The model has responded to so many more queries. This event may come from another thread."""
 
     purpose: str
     queries: int

@@ -68,7 +68,7 @@ class Execution:
         """Choose who receives events, and who may stop the run."""
         self.listener = listener
         self.stop = stop
-        self.meter.responded = lambda purpose, queries: self.tell(Responded(purpose, queries))
+        self.meter.responded = lambda *response: notify(listener, Responded(*response))
 
     def tell(self, event: Event) -> None:
         """Pass an event to the listener; keep notices."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -105,15 +106,19 @@ class Display:
 
 @contextmanager
 def shown(listener: Listener | None, *, progress: bool) -> Iterator[Listener | None]:
-    """The listener and, with `progress`, a display that receives every event before it."""
-    if not progress:
-        yield listener
-        return
-    with Display() as display:
+    """Who receives the events: the listener and, with `progress`, a display before it.
 
-        def both(event: Event) -> None:
-            display(event)
-            if listener is not None:
-                listener(event)
+    Requests are answered in several threads; events are delivered one at a time.
+    """
+    with ExitStack() as open_displays:
+        receivers: list[Listener] = [open_displays.enter_context(Display())] if progress else []
+        if listener is not None:
+            receivers.append(listener)
+        lock = RLock()  # a listener may cause an event itself
 
-        yield both
+        def deliver(event: Event) -> None:
+            with lock:
+                for receive in receivers:
+                    receive(event)
+
+        yield deliver if receivers else None
