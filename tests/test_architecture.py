@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 # listed by itself is not part of its package's entry. Entries on one line do not know each other.
 LAYERS = [
     ("_version", "errors", "types"),
-    ("settings", "randomness", "user_code", "plotting"),
+    ("settings", "randomness", "user_code", "plotting", "display"),
     ("storage",),
     ("protocols",),
     # floor 1: parts
@@ -31,7 +31,7 @@ LAYERS = [
     # floor 3: what the engine and the methods speak of, the engine, the methods themselves
     ("engine", "engine.plan", "engine.working_size"),
     ("engine.events",),
-    ("engine.work",),
+    ("engine.work", "engine.progress"),
     ("methods.method",),
     ("methods.registry",),
     ("methods",),

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soda_tta.adaptors import Adaptor, Bank, BankAdaptor
+from soda_tta.adaptors import Adaptor, Bank, BankAdaptor, Identity, PaperNetwork
 from soda_tta.adaptors.files import write_adaptor_file
 from soda_tta.adaptors.parts import MIXED, PARTS, units
 from soda_tta.errors import ImageError, MethodError, RunError
@@ -257,3 +257,25 @@ def test_parameters_learned_for_other_parts_are_refused(tmp_path) -> None:
 
 def test_the_setting_has_a_help_text() -> None:
     assert all(meanings_of(Bank()).values())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_an_adaptor_prints_makes_the_same_adaptor(seed: int) -> None:
+    adaptor = some_bank(seed, grain=2.65)
+    copy = eval(repr(adaptor), {"Bank": Bank})
+    assert copy.settings == adaptor.settings
+    assert copy.parameters.tobytes() == adaptor.parameters.tobytes()
+    assert repr(Bank().build()) == "Bank(grain=1.0).adaptor({})"
+    assert type(eval(repr(Identity()))) is Identity
+
+
+def test_a_bank_is_made_from_names_of_its_parts() -> None:
+    assert repr(Bank().adaptor({"median": 0.8})) == "Bank(grain=1.0).adaptor({'median': 0.8})"
+    with pytest.raises(MethodError, match="has no part medium; it has median"):
+        Bank().adaptor({"medium": 1})
+
+
+def test_an_adaptor_of_many_parameters_prints_how_to_load_it() -> None:
+    text = repr(PaperNetwork().build(seed=0))
+    assert "3,523 parameters" in text and "Adaptor.load(path)" in text
+    assert text.startswith("<") and text.endswith(">")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from soda_tta.cli.blocks import bar, histogram, sparkline
+from soda_tta.display.blocks import bar, histogram, sparkline
 
 from .conftest import ADAPT, SODA, unique
 

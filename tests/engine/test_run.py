@@ -2,6 +2,7 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -139,3 +140,24 @@ def test_images_that_were_not_answered_have_no_class(images, box) -> None:
     run.before[3] = np.nan
     run.after = None
     assert run.predictions[3] == -1 and (run.predictions[:3] >= 0).all()
+
+
+def test_a_notebook_shows_verdict_before_and_after_and_queries(images, box) -> None:
+    run = adapt(images, box, method="deployed")
+    run.verdict = SimpleNamespace(sentence="Adopt: it helps.", facts=dict)
+    run.notices = ["<script>alert(1)</script>"]
+    html = run._repr_html_()
+    for text in (
+        "Adopt: it helps.",
+        "mean confidence before",
+        "50, 1.00 per image (select 50)",
+        "0 of 50",
+    ):
+        assert text in html
+    assert "<script>" not in html and "&lt;script&gt;" in html
+
+
+def test_a_notebook_shows_a_run_that_has_no_answers_yet(stopped_in_the_search) -> None:
+    html = stopped_in_the_search._repr_html_()
+    assert "this method gives none" in html
+    assert html.count("not known yet") == 2  # answers changed, mean confidence after

@@ -132,6 +132,18 @@ class Adaptor(ABC):
         """What the adaptor does to an image, in a few words."""
         return f"{self.kind}, {self.parameters.size:,} parameters"
 
+    def __repr__(self) -> str:
+        """The expression that makes this adaptor or, if it has too many parameters, how to load it.
+
+        >>> from soda_tta.adaptors import PaperNetwork
+        >>> PaperNetwork(width=4).build(seed=0)
+        <NetworkAdaptor, 223 parameters: keep it with .save(path), load it with Adaptor.load(path)>
+        """
+        return (
+            f"<{type(self).__name__}, {self.parameters.size:,} parameters: "
+            "keep it with .save(path), load it with Adaptor.load(path)>"
+        )
+
     def save(self, path: str | Path) -> None:
         """Write parameters and settings to a safetensors file.
 

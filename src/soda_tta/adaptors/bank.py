@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,6 +63,26 @@ class Bank:
     def build(self, seed: int = 0) -> BankAdaptor:
         """An adaptor that starts at the identity. `seed` is accepted and has no effect."""
         return BankAdaptor(structure=self, parameters=np.zeros(len(PARTS), np.float32))
+
+    def adaptor(self, parts: Mapping[str, float]) -> BankAdaptor:
+        """An adaptor with these parts; the others are 0. It is also what an adaptor prints.
+
+        Parameters
+        ----------
+        parts : dict
+            Values by the names of parts, as in `NAMES`.
+
+        Examples
+        --------
+        >>> Bank().adaptor({"median": 0.8}).describe()
+        'median filter 80%'
+        """
+        if unknown := sorted(set(parts) - set(NAMES)):
+            raise MethodError(
+                f"the bank has no part {', '.join(unknown)}; it has {', '.join(NAMES)}."
+            )
+        values = [parts.get(name, 0.0) for name in NAMES]
+        return BankAdaptor(structure=self, parameters=np.array(values, np.float32))
 
 
 class BankAdaptor(Adaptor):
@@ -165,6 +186,12 @@ class BankAdaptor(Adaptor):
 
     def describe(self) -> str:
         return describe_parts(self.parameters, self.structure.grain)
+
+    def __repr__(self) -> str:
+        # The text of a float32 has as many digits as it needs to be read back unchanged.
+        values = zip(NAMES, self.parameters, strict=True)
+        parts = {name: float(str(value)) for name, value in values if value}
+        return f"{self.structure!r}.adaptor({parts!r})"
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -34,6 +34,9 @@ class Identity(Adaptor):
     def describe(self) -> str:
         return "leaves the image unchanged"
 
+    def __repr__(self) -> str:
+        return "Identity()"
+
     @property
     def settings(self) -> dict[str, Any]:
         return {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from soda_tta.box.box import Box
 from soda_tta.box.ledger import Ledger
 from soda_tta.box.wrappers.metered import Metered
@@ -37,15 +39,19 @@ class Meter:
         self.box = box
         self.ledger = ledger or Ledger()
         self.transcript = transcript
+        # Called with the purpose and the number of queries after every response.
+        self.responded: Callable[[str, int], None] = lambda purpose, queries: None
 
     def asking(self, purpose: Purpose) -> Box:
         """The model for one purpose."""
-        metered = Metered(self.box, self.ledger, purpose)
+        metered = Metered(self.box, self.ledger, purpose, self.responded)
         return metered if self.transcript is None else Recorded(metered, self.transcript)
 
     def unrecorded(self) -> Meter:
         """The same without a transcript, for callers that keep their own responses."""
-        return Meter(self.box, self.ledger)
+        meter = Meter(self.box, self.ledger)
+        meter.responded = self.responded
+        return meter
 
     def spend(self, queries: int, purpose: Purpose) -> None:
         """Count passes through a copy of the model that a method makes itself."""

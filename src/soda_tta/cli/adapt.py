@@ -12,7 +12,6 @@ from soda_tta.cli.dry_run import dry_run
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
 from soda_tta.cli.spelling import as_flags
-from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
 
 if TYPE_CHECKING:
@@ -107,14 +106,15 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    from soda_tta.methods import find_method
+    settings = settings_from(options.set)
+    check_out(options)
+    from soda_tta.methods import find_method  # PyTorch: not before the options are checked
 
-    method = find_method(options.method).but(**settings_from(options.set))
+    method = find_method(options.method).but(**settings)
     images = images_from(options)
     check_labels(options, images)
     if options.dry_run:
         return dry_run(options, method, images)
-    check_out(options)
     result = adapted(options, method, images)
     return show(options, judged_by_labels(options, result))
 
@@ -151,6 +151,8 @@ def check_out(options: argparse.Namespace) -> None:
     """Refuse a run without a folder, and a resume without a run."""
     from soda_tta.storage.run_folder import RunFolder
 
+    if options.dry_run:
+        return
     if options.out is None:
         raise RunError("give --out RUN, a folder for the run (or --dry-run to see its cost).")
     if options.resume and not RunFolder(options.out).holds_run:
@@ -240,6 +242,8 @@ def run_facts(
 
 def print_run(options: argparse.Namespace, result: Run, certificate: Certificate | None) -> None:
     """Print what came out for a person."""
+    from soda_tta.cli.summary import print_summary
+
     print_summary(
         result,
         images=options.images,

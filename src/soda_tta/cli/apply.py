@@ -10,7 +10,6 @@ import sys
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.bar import Bar
 from soda_tta.cli.display import Display
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_options
@@ -104,9 +103,9 @@ def ask(options: argparse.Namespace, images: Images, saved: SavedAdaptor) -> int
     def listen(event: Event) -> None:
         # Now the file of the answers is known to be writable, and nothing is billed yet.
         if isinstance(event, Planned) and options.save_images:
-            display.progress.stop()
+            display.bar.stop()
             save_images(options, at_working_size(images, box.input.size), saved.adaptor)
-            display.progress.start()
+            display.bar.start()
         display(event)
 
     try:
@@ -171,6 +170,7 @@ def report(options: argparse.Namespace, answers: Answers) -> None:
 
 def save_images(options: argparse.Namespace, images: Images, adaptor: Adaptor) -> None:
     """Write every adapted image as PNG."""
+    from soda_tta.cli.bar import Bar
     from soda_tta.data.png import write_png
     from soda_tta.data.write import check_free, distinct
 

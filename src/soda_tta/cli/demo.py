@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,9 @@ def run(options: argparse.Namespace) -> int:
 
     with Display(quiet=options.json) as display:
         if not options.json:
-            display.console.print(
+            print(
                 "Training a small digit classifier, then deploying it to ONNX Runtime ...",
-                style="dim",
+                file=sys.stderr,
             )
         demo = run_demo(Path(options.out), options.seed, display)
     if options.json:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.bar import Bar
 from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
 from soda_tta.cli.spelling import as_flags
 
@@ -82,6 +81,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Examine, print the result, and return the exit code of the advice."""
+    from soda_tta.cli.bar import Bar
     from soda_tta.data import open_images
     from soda_tta.doctor import examine
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from soda_tta.box import Box, load_box
 from soda_tta.box.facts import FACTS, Fact
-from soda_tta.data import Images, open_images
+
+if TYPE_CHECKING:
+    from soda_tta.box import Box
+    from soda_tta.data import Images
 
 
 def size(text: str) -> tuple[int, int]:
@@ -156,6 +158,8 @@ def model_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def model_from(options: argparse.Namespace) -> Box:
     """The box of the model that the options describe."""
+    from soda_tta.box import load_box
+
     return load_box(options.model, **model_options(options))
 
 
@@ -188,4 +192,6 @@ def add_images(parser: argparse.ArgumentParser, for_model: bool = True) -> None:
 
 def images_from(options: argparse.Namespace) -> Images:
     """The images that --images and --size specify, without labels."""
+    from soda_tta.data import open_images
+
     return open_images(options.images, options.size, on_bad_image=options.on_bad_image)

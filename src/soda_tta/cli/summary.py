@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from soda_tta.cli.blocks import bar, histogram
 from soda_tta.cli.display import money
+from soda_tta.display.blocks import bar, histogram
 
 if TYPE_CHECKING:
     from soda_tta.engine.run import Run

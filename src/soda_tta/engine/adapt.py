@@ -13,6 +13,7 @@ from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.groups import make_groups
 from soda_tta.engine.plan import plan_run
+from soda_tta.engine.progress import shown
 from soda_tta.engine.run import Run
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import MethodError
@@ -34,6 +35,7 @@ def adapt(
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
     listener: Listener | None = None,
+    progress: bool = False,
     command: list[str] | None = None,
     **settings: Any,
 ) -> Run:
@@ -55,6 +57,7 @@ def adapt(
         `stopped="interrupted"`. Without it, Ctrl-C raises KeyboardInterrupt as usual.
         `resume=True` continues either way.
     listener : receives events (see `soda_tta.engine.events`); without one, notices are warnings.
+    progress : show a bar, in a terminal or a notebook, and notices in place of warnings.
     command : what the user typed, for the report to repeat.
     settings : changes to the method's settings, such as q=10 or lr="auto".
 
@@ -77,14 +80,17 @@ def adapt(
     check_call(chosen, source, deployed, seed)
     grouping = make_groups(source, groups, chosen)
     card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
-    with RunFolder.open(out, card.facts(), resume=resume) as folder:
+    with (
+        RunFolder.open(out, card.facts(), resume=resume) as folder,
+        shown(listener, progress=progress) as audience,
+    ):
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
-            notify(listener, Notice(f"{folder.path} holds a finished run; no query was sent."))
+            notify(audience, Notice(f"{folder.path} holds a finished run; no query was sent."))
             return Run.load(folder.path)
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
         execution.groups = None if grouping is None else grouping.numbers
-        execution.listen(listener, stop)
+        execution.listen(audience, stop)
         run = execution.execute(is_new=not resume)
         if folder.path is not None:
             run.save(folder.path)

@@ -18,9 +18,10 @@ from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.box.like import load_box_like
 from soda_tta.data import Images, open_images
 from soda_tta.data.resizing import size_text
-from soda_tta.engine.events import Event, Listener, Notice, Planned
+from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
+from soda_tta.engine.progress import shown
 from soda_tta.engine.run import most_likely
 from soda_tta.engine.saved import SavedAdaptor, load_adaptor
 from soda_tta.engine.work import Interrupted
@@ -100,6 +101,7 @@ def apply(
     force: bool = False,
     stop: Callable[[], bool] = lambda: False,
     listener: Listener | None = None,
+    progress: bool = False,
     **options: Any,
 ) -> Answers:
     """Adapt new images with a learned adaptor and ask the model about each once.
@@ -115,6 +117,7 @@ def apply(
     force : overwrite `out` if it exists.
     stop : asked after every piece of images; the answers so far are kept for `resume=True`.
     listener : receives events; without one, notices are warnings.
+    progress : show a bar, in a terminal or a notebook, and notices in place of warnings.
     options : facts about the model, as `load_box` takes them.
 
     Examples
@@ -127,29 +130,31 @@ def apply(
     (array([0, 0, 0]), Ledger(3 queries: serve 3))
     """
     saved = load_adaptor(adaptor)
-    tell = listener or warn
-    deployed = deployed_model(saved, box, options, tell)
-    source = at_working_size(open_images(images), deployed.input.size)
-    for text in (*saved.notices, *other_size(saved, source)):
-        tell(Notice(text))
     target = None if out is None else Path(out)
-    digest = digest_of(source, saved.adaptor, deployed)
-    with partial_answers(target, digest, resume=resume, force=force) as partial:
-        ledger = Ledger(book=partial.book())
-        plan = Plan(len(source), 0, {"serve": len(source)}, None)
-        tell(Planned(plan, ledger))
-        meter = Meter(deployed, ledger)
-        file = partial.file()
-        whole = Pass(source, saved.adaptor, meter, "serve", file, listener=tell, stop=stop)
-        names = [source.name(index) for index in range(len(source))]
-        try:
-            answers = Answers(names, whole.run(), ledger)
-        except Interrupted:
-            return Answers(names, whole.so_far(), ledger, interrupted=True)
-        if target is not None:
-            answers.write(target)
-            partial.remove()
-        return answers
+    with shown(listener, progress=progress) as audience:
+        tell = audience or warn
+        deployed = deployed_model(saved, box, options, tell)
+        source = at_working_size(open_images(images), deployed.input.size)
+        for text in (*saved.notices, *other_size(saved, source)):
+            tell(Notice(text))
+        digest = digest_of(source, saved.adaptor, deployed)
+        with partial_answers(target, digest, resume=resume, force=force) as partial:
+            ledger = Ledger(book=partial.book())
+            plan = Plan(len(source), 0, {"serve": len(source)}, None)
+            tell(Planned(plan, ledger))
+            meter = Meter(deployed, ledger)
+            meter.responded = lambda *response: tell(Responded(*response))
+            file = partial.file()
+            whole = Pass(source, saved.adaptor, meter, "serve", file, listener=tell, stop=stop)
+            names = [source.name(index) for index in range(len(source))]
+            try:
+                answers = Answers(names, whole.run(), ledger)
+            except Interrupted:
+                return Answers(names, whole.so_far(), ledger, interrupted=True)
+            if target is not None:
+                answers.write(target)
+                partial.remove()
+            return answers
 
 
 def warn(event: Event) -> None:

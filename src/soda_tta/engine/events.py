@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from soda_tta.adaptors import Adaptor
-from soda_tta.box import Ledger
-from soda_tta.engine.plan import Plan
+if TYPE_CHECKING:  # events are also read where nothing heavy may be imported
+    from soda_tta.adaptors import Adaptor
+    from soda_tta.box import Ledger
+    from soda_tta.engine.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,14 @@ class Planned:
 
     plan: Plan
     ledger: Ledger
+
+
+@dataclass(frozen=True)
+class Responded:
+    """The model has responded to so many more queries. This event may come from another thread."""
+
+    purpose: str
+    queries: int
 
 
 @dataclass(frozen=True)
@@ -75,5 +84,5 @@ class Notice:
     text: str
 
 
-Event = Planned | Answered | Step | Epoch | Notice
+Event = Planned | Responded | Answered | Step | Epoch | Notice
 Listener = Callable[[Event], None]

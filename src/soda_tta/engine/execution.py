@@ -14,7 +14,7 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box import Box, Ledger, Meter
 from soda_tta.data import Images
 from soda_tta.engine.card import Card
-from soda_tta.engine.events import Event, Listener, Notice, Planned, Step
+from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Step
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.run import Run
@@ -69,6 +69,7 @@ class Execution:
         """Choose who receives events, and who may stop the run."""
         self.listener = listener
         self.stop = stop
+        self.meter.responded = lambda *response: notify(listener, Responded(*response))
 
     def tell(self, event: Event) -> None:
         """Pass an event to the listener; keep notices."""

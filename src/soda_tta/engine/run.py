@@ -10,6 +10,7 @@ import numpy as np
 
 from soda_tta.adaptors import Adaptor
 from soda_tta.box import Ledger
+from soda_tta.display.notebook import html_table
 from soda_tta.engine.card import Card
 from soda_tta.engine.events import Step
 from soda_tta.errors import RunError
@@ -95,6 +96,29 @@ class Run:
     def __repr__(self) -> str:
         count = len(self.before)
         return f"<{self.card.method} on {count:,} images: {self.stopped}, {self.ledger!r}>"
+
+    def _repr_html_(self) -> str:
+        """The run as a notebook shows it: verdict, before and after, queries."""
+        count = len(self.before)
+        facts = self.summary()
+        verdict = "this method gives none" if self.verdict is None else self.verdict.sentence
+        changed = "not known yet"
+        if self.after is not None:
+            changed = f"{self.changed:,} of {count:,} ({self.changed / count:.1%})"
+        spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in facts["queries"].items())
+        rows = [
+            ("verdict", verdict),
+            ("answers changed", changed),
+            *(
+                (f"mean confidence {moment}", "not known yet" if value is None else f"{value:.3f}")
+                for moment, value in facts["mean_confidence"].items()
+            ),
+            ("queries", f"{self.ledger.total:,}, {self.queries_per_image:.2f} per image ({spent})"),
+            ("adaptor", self.adaptor.describe()),
+            ("stopped", f"{self.stopped}: {self.reason}"),
+            *(("note", text) for text in self.notices),
+        ]
+        return html_table(f"{self.card.method} on {count:,} images", rows)
 
     def summary(self) -> dict[str, Any]:
         """`run.json`: the protocol card and the outcome, as plain JSON."""
