@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, table
-from soda_tta.cli.options import add_json, add_model, model_options
+from soda_tta.cli.options import add_json, add_model, model_options, size
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import RunError
 
@@ -49,6 +49,12 @@ def add_to(commands: Any) -> None:
     )
     evidence.add_argument(
         "--accept", action="store_true", help="adopt what was found whatever the verdict says"
+    )
+    group.add_argument(
+        "--size",
+        type=size,
+        metavar="S",
+        help="resize every further image to this, as for the run (default: as they are)",
     )
     group.add_argument(
         "--classes",
@@ -110,8 +116,7 @@ def by_images(options: argparse.Namespace, run: Run) -> Run:
     box, notice = load_box_like(run.card.box, options.model, **model_options(options))
     if notice is not None:
         complain(notice)
-    height, width = run.card.images["size"]
-    images = open_images(options.more_images, (height, width))
+    images = open_images(options.more_images, options.size)
     with Display(quiet=options.json) as display:
         return rejudge(run, images=images, box=box, budget=options.budget, listener=display)
 

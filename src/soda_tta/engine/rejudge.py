@@ -14,6 +14,7 @@ from soda_tta.data.scenes import find_scenes
 from soda_tta.engine.events import Answered, Listener
 from soda_tta.engine.plan import query_limit
 from soda_tta.engine.run import Run
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import BudgetError, ImageError, RunError
 from soda_tta.judging.candidate import Candidate
 from soda_tta.judging.labelled import judge_labelled
@@ -121,7 +122,8 @@ def judge_by_images(
     listener : receives an `Answered` event for every piece.
     """
     candidate = candidate_of(run)
-    source = open_images(images)
+    deployed = load_box(box)
+    source = at_working_size(open_images(images), deployed.input.size)
     if source.fingerprint() == run.card.images.get("fingerprint"):
         raise ImageError("these are the images of the run itself; give others.")
     if source.size != tuple(run.card.images.get("size", source.size)):
@@ -134,7 +136,7 @@ def judge_by_images(
         raise BudgetError(f"each further image costs {QUERIES} queries; raise the budget.")
     order = generator(seed, RandomStream.SPLIT).permutation(len(source))
     places = np.sort(order[:used])
-    meter = Meter(load_box(box), Ledger(QUERIES * used, Book(None)), None)
+    meter = Meter(deployed, Ledger(QUERIES * used, Book(None)), None)
     views = asked(source, places, meter.asking("judge"), candidate, listener)
     size = source.at_once
     found = find_scenes(source[places[at : at + size]] for at in range(0, used, size))
