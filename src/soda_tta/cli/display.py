@@ -12,7 +12,7 @@ from rich.progress import TaskID, TextColumn
 from soda_tta.cli.bar import Live
 from soda_tta.cli.blocks import sparkline
 from soda_tta.cli.spelling import as_flags
-from soda_tta.engine.events import Answered, Event, Notice, Planned, Step
+from soda_tta.engine.events import Answered, Event, Notice, Planned, Step, Waiting
 
 if TYPE_CHECKING:
     from soda_tta.box import Ledger
@@ -50,6 +50,8 @@ class Display(Live):
             self.ledger = event.ledger
             first = PHASES[next(iter(event.plan.queries), "select")]
             self.task = self.progress.add_task(first, total=event.plan.total, spent="")
+        elif isinstance(event, Waiting):
+            self.progress.second = f"waiting {event.seconds:.0f} s: {event.reason}"
         elif isinstance(event, Answered):
             self._show(event.purpose, f"{event.done:,}/{event.of:,} images")
         elif isinstance(event, Step):

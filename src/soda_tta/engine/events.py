@@ -75,5 +75,13 @@ class Notice:
     text: str
 
 
-Event = Planned | Answered | Step | Epoch | Notice
+@dataclass(frozen=True)
+class Waiting:
+    """A request is sent again after a wait. This event may come from another thread."""
+
+    seconds: float
+    reason: str
+
+
+Event = Planned | Answered | Step | Epoch | Notice | Waiting
 Listener = Callable[[Event], None]

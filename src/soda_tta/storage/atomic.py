@@ -58,11 +58,25 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode(errors="surrogateescape"))  # a file name need not be UTF-8
 
 
-def append_bytes(path: Path, data: bytes) -> None:
-    """Append to a file; create it if it does not exist."""
+def append_bytes(path: Path, data: bytes, *, sync: bool = False) -> None:
+    """Append to a file; create it if it does not exist.
+
+    What cannot be appended whole is not appended at all. With `sync`, the data are on disk when
+    this returns, and a power cut does not lose them.
+    """
     try:
-        with path.open("ab") as file:
-            file.write(data)
+        with path.open("ab", buffering=0) as file:
+            before = file.tell()
+            try:
+                written = file.write(data)
+                while written < len(data):  # the rest fails if there is no space
+                    written += file.write(data[written:])
+                if sync:
+                    os.fsync(file.fileno())
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(before)
+                raise
     except OSError as error:
         raise StorageError(
             f"{path} could not be written: {error.strerror}. "

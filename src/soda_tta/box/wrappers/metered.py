@@ -7,11 +7,14 @@ from typing import Any
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import check_images
 from soda_tta.box.ledger import Ledger
+from soda_tta.errors import BoxUnavailable
 from soda_tta.types import Array
 
 
 class Metered(Wrapper):
     """Counts every query for one purpose; a query that would exceed the budget is never sent.
+
+    Inside `Retrying`, it counts every attempt: one that may have reached the model as `retried`.
 
     Parameters
     ----------
@@ -28,7 +31,11 @@ class Metered(Wrapper):
     def __call__(self, images: Array) -> Array:
         images = check_images(images)  # what cannot be sent is not billed
         self.ledger.spend(len(images), self.purpose)
-        return self.box(images)
+        try:
+            return self.box(images)
+        except BoxUnavailable as error:
+            self.ledger.unanswered(len(images), self.purpose, sent=error.sent)
+            raise
 
     def differentiable(self, images: Any) -> Any:
         self.ledger.spend(len(images), self.purpose)
