@@ -184,7 +184,7 @@ def test_what_a_failed_start_has_sent_counts_against_the_budget_of_the_next(
     with pytest.raises(BoxError, match="gone"):
         adapt(images, failing, out=out, method="deployed", budget=3)
     failing.most = np.inf
-    with pytest.raises(BudgetError, match="150 are spent .150 of them without a response"):
+    with pytest.raises(BudgetError, match=r"150 are spent .150 of them without a response"):
         adapt(images, failing, out=out, method="deployed", budget=3)
     assert model.asked == 0
     run = adapt(images, failing, out=out, method="deployed", budget=4)
