@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from soda_tta.box import Ledger
 from soda_tta.errors import RunError, StorageError
 from soda_tta.storage.answers import HEADER, AnswerFile, read_rows
-from soda_tta.storage.atomic import append_bytes, make_folder, replacing, write_bytes, write_text
+from soda_tta.storage.atomic import (
+    GrowingFile,
+    append_bytes,
+    make_folder,
+    replacing,
+    write_bytes,
+    write_text,
+)
 from soda_tta.storage.book import Book
 from soda_tta.storage.journal import Journal, read_intact_lines
 from soda_tta.storage.locks import locked
@@ -146,6 +153,19 @@ def test_what_cannot_be_appended_whole_is_not_appended(tmp_path, monkeypatch) ->
     with pytest.raises(StorageError, match="No space left"):
         append_bytes(path, b"probe 64\n", sync=True)
     assert path.read_bytes() == b"probe 64\n"
+
+
+def test_a_growing_file_is_synced_at_once_and_then_now_and_then(tmp_path, monkeypatch) -> None:
+    clock = [100.0]
+    synced = []
+    monkeypatch.setattr("soda_tta.storage.atomic.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(clock[0]))
+    file = GrowingFile(tmp_path / "ledger.txt")
+    for _ in range(6):
+        file.append(b"probe 64\n")
+        clock[0] += 0.25
+    assert synced == [100, 100.5, 101]
+    assert file.path.stat().st_size == 6 * 9
 
 
 # -- the book --------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class AnswerFile:
         self.kept = assembled(self.records.kept)
 
     def write(self, places: Array, rows: Array) -> None:
-        """Keep the rows of the images at these places; they are on disk when this returns."""
+        """Keep the rows of the images at these places; a kill after this does not lose them."""
         runs = np.split(np.arange(len(places)), np.flatnonzero(np.diff(places) != 1) + 1)
         for run in runs:
             header = HEADER.pack(int(places[run[0]]), len(run), rows.shape[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from soda_tta.errors import RunError
-from soda_tta.storage.atomic import append_bytes, complete_lines
+from soda_tta.storage.atomic import GrowingFile, complete_lines
 
 
 class Book:
@@ -21,10 +21,11 @@ class Book:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self.file = GrowingFile(path)
 
     def append(self, purpose: str, queries: int) -> None:
-        """Write down queries that are about to be sent; they are on disk when this returns."""
-        self._write(f"{purpose} {queries}\n" if queries else "")
+        """Write down queries that are about to be sent; a kill after this does not lose them."""
+        self.file.append(f"{purpose} {queries}\n".encode() if queries else b"")
 
     def take_back(self, purpose: str, queries: int, *, instead: str | None) -> None:
         """Write down that queries got no response: they count for another purpose, or not at all.
@@ -32,11 +33,7 @@ class Book:
         Half of it, after a crash, counts too many and not too few.
         """
         other = "" if instead is None else f"{instead} {queries}\n"
-        self._write(f"{other}{purpose} {-queries}\n")
-
-    def _write(self, lines: str) -> None:
-        if self.path is not None and lines:
-            append_bytes(self.path, lines.encode(), sync=True)
+        self.file.append(f"{other}{purpose} {-queries}\n".encode())
 
     def repair(self) -> None:
         """Remove a line that a crash has cut off: its queries were never sent."""

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from soda_tta.storage.atomic import append_bytes
+from soda_tta.storage.atomic import GrowingFile
 
 HEADER = struct.Struct("<II")  # length and checksum of what follows
 
@@ -26,6 +26,7 @@ class Records:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self.file = GrowingFile(path)
         self.kept: list[bytes] = []
         self._lock = threading.Lock()
         if path is None or not path.exists():
@@ -37,12 +38,10 @@ class Records:
                 file.truncate(whole)
 
     def append(self, record: bytes) -> None:
-        """Add one record; it is on disk when this returns."""
-        if self.path is None:
-            return
+        """Add one record; a kill after this returns does not lose it."""
         header = HEADER.pack(len(record), zlib.crc32(record))
         with self._lock:
-            append_bytes(self.path, header + record, sync=True)
+            self.file.append(header + record)
 
     def clear(self) -> None:
         """Remove all records."""

@@ -67,7 +67,7 @@ class Transcript:
             return [queue.popleft() if queue else None for queue in queues]
 
     def append(self, number: int, wasted: int, digests: Sequence[bytes], rows: Array) -> None:
-        """Record the response to one request; it is on disk when this returns."""
+        """Record the response to one request; a kill after this does not lose it."""
         header = HEADER.pack(number, wasted, *rows.shape)
         self.records.append(header + b"".join(digests) + rows.astype("<f4").tobytes())
 
