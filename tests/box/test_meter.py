@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from soda_tta.box import Ledger, Meter, Metered, Recorded
+from soda_tta.box import Ledger, Meter, Recorded
 from soda_tta.errors import BudgetError
 from soda_tta.storage.book import Book
 from soda_tta.storage.transcript import Transcript
@@ -64,10 +64,10 @@ def test_without_a_limit_none_is_left_even_while_a_transcript_is_replayed(proces
 
 
 def test_only_a_meter_with_a_transcript_records(box, tmp_path) -> None:
-    assert type(Meter(box).asking("probe")) is Metered
+    assert Meter(box).asking("probe").recorded is None
     path = tmp_path / "asked.transcript"
     meter = Meter(box, transcript=Transcript(path))
-    assert type(meter.asking("probe")) is Recorded
+    assert type(meter.asking("probe").recorded) is Recorded
     meter.unrecorded().asking("probe")(blank(3))
     assert not path.exists()
     meter.asking("probe")(blank(3))

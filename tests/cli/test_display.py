@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from soda_tta.cli.display import Display
 from soda_tta.display.blocks import bar, histogram, sparkline
+from soda_tta.engine.events import Waiting
 
 from .conftest import ADAPT, SODA, unique
 
@@ -95,3 +97,9 @@ def test_a_bar_is_a_share_of_its_width() -> None:
 def test_a_histogram_leaves_empty_bins_empty() -> None:
     assert histogram([0.0, 1.0, 1.0], 4) == "▄  █"
     assert histogram([], 3) == "   "
+
+
+def test_a_wait_is_displayed_with_its_reason() -> None:
+    display = Display(quiet=True)
+    display(Waiting(7.0, "http://host answered 429: slow down"))
+    assert display.below == "waiting 7 s: http://host answered 429: slow down"

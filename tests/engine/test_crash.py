@@ -6,7 +6,7 @@ import pytest
 from soda_tta import adapt
 from soda_tta.box import CallableBox
 from soda_tta.engine.events import Epoch
-from soda_tta.errors import BoxError, BudgetError
+from soda_tta.errors import BoxError, BoxUnavailable, BudgetError
 
 FAST = dict(method="soda", epochs=4, batch=16, width=4, lr=0.05)
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -155,17 +155,40 @@ def test_requests_of_another_size_continue_after_what_is_billed(
     np.testing.assert_allclose(run.probabilities, answers, atol=1e-6)
 
 
-def test_a_first_request_that_fails_leaves_the_folder_as_it_was(
-    images, failing, tmp_path, monkeypatch
+def unreachable(images):
+    raise BoxUnavailable("connection refused", sent=False)
+
+
+def test_a_first_request_that_reaches_nobody_leaves_the_folder_as_it_was(
+    images, tmp_path, monkeypatch
 ) -> None:
-    failing.most = 0
     (tmp_path / "own").mkdir()
     monkeypatch.chdir(tmp_path / "own")
     for out in (".", tmp_path / "own", tmp_path / "new"):
-        with pytest.raises(BoxError, match="gone"):
-            adapt(images, failing, out=out, **FAST)
+        with pytest.raises(BoxError, match="refused"):
+            adapt(images, unreachable, out=out, **FAST)
     assert not list((tmp_path / "own").iterdir())
     assert not (tmp_path / "new").exists()
+
+
+def test_what_a_failed_start_has_sent_counts_against_the_budget_of_the_next(
+    images, model, failing, tmp_path
+) -> None:
+    out = tmp_path / "run"
+    failing.most = 0
+    for starts in (1, 2):
+        with pytest.raises(BoxError, match="gone"):
+            adapt(images, failing, out=out, method="deployed", budget=3)
+        assert not (out / "run.json").exists()  # the options may be wrong, so they may change
+        assert (out / "working" / "ledger.txt").read_text().count("select 50\n") == starts
+    with pytest.raises(BoxError, match="gone"):
+        adapt(images, failing, out=out, method="deployed", budget=3)
+    failing.most = np.inf
+    with pytest.raises(BudgetError, match=r"150 are spent .150 of them without a response"):
+        adapt(images, failing, out=out, method="deployed", budget=3)
+    assert model.asked == 0
+    run = adapt(images, failing, out=out, method="deployed", budget=4)
+    assert run.ledger.by_purpose() == {"select": 50, "lost": 150}
 
 
 def test_a_temporary_file_left_by_a_kill_is_removed(images, failing, tmp_path) -> None:

@@ -51,7 +51,19 @@ def test_a_budget_of_one_covers_the_first_pass_and_less_is_refused() -> None:
 
 def test_a_small_budget_covers_part_of_an_epoch() -> None:
     plan = plan_run(SODA, 51_200, budget=5)
-    assert plan.queries["probe"] == 3 * 51_200 and plan.epochs == 1 and plan.shortened
+    # The margin costs one step: 256 images times 6 candidates.
+    assert plan.queries["probe"] == 3 * 51_200 - 6 * 256 and plan.epochs == 1 and plan.shortened
+
+
+@pytest.mark.parametrize(("budget", "margin"), [(1, 0), (4, 8), (5, 10), (902, 0), (903, 64)])
+def test_a_plan_leaves_a_margin_unless_the_whole_method_needs_it(
+    budget: float, margin: int
+) -> None:
+    plan = plan_run(SODA.but(batch=20), 100, budget=budget)
+    assert plan.limit == 100 * budget
+    assert plan.margin == margin
+    assert plan.total <= plan.planned_limit
+    assert plan.shortened == (budget < 902)
 
 
 def test_the_plan_includes_the_queries_that_choose_a_learning_rate() -> None:

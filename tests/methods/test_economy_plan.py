@@ -42,7 +42,9 @@ def test_a_budget_buys_a_first_pass_a_search_a_verdict_and_the_answers(
     plan = plan_run(SODA_E, count, budget)
     # all images but those of the search: a quarter, or what a round needs
     judged = {200: 150, 1000: 750, 10_000: 1000}[count]
-    assert plan.queries == {"select": count, "probe": probe, "judge": 2 * judged, "evaluate": count}
+    assert plan.margin == (0 if budget is None else 64)
+    learning = {"probe": probe - plan.margin, "judge": 2 * judged}
+    assert plan.queries == {"select": count, **learning, "evaluate": count}
     assert plan.learns
     assert not plan.shortened
 
@@ -55,7 +57,7 @@ def test_no_plan_exceeds_its_limit_or_searches_on_too_few_images(
     plan = plan_run(SODA_E, images, budget)
     assert plan.total <= plan.limit <= budget * images + 1e-6
     if plan.learns:
-        sizes = SODA_E.sizes(images, plan.limit)
+        sizes = SODA_E.sizes(images, plan.planned_limit)
         assert sizes.batch >= FEWEST_IMAGES
         assert sizes.judged >= 10
         assert sizes.judged + sizes.batch <= images

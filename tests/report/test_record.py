@@ -10,6 +10,7 @@ from soda_tta.box import CallableBox
 from soda_tta.errors import RunError
 from soda_tta.report import write_report
 from soda_tta.report.record import read_record, record_of
+from soda_tta.storage.answers import AnswerFile
 
 from .conftest import SMALL, check_self_contained, make_run
 
@@ -96,8 +97,9 @@ def test_an_interrupted_first_pass_shows_the_images_it_covered(tmp_path, folder)
     (folder / "run.json").write_text(json.dumps({**facts, "stopped": None, "queries": None}))
     working = folder / "working"
     working.mkdir()
-    stored = np.full((20, 4), 0.25, "<f4").tobytes()
-    (working / "select.answers").write_bytes(np.array(4, "<i8").tobytes() + stored + b"torn")
+    path = working / "select.answers"
+    AnswerFile(path).write(np.arange(20), np.full((20, 4), 0.25, np.float32))
+    path.write_bytes(path.read_bytes() + b"torn")
     (working / "ledger.txt").write_text("select 20\n")
     record = read_record(folder)
     assert len(record.before) == 20

@@ -1,6 +1,7 @@
 """Files that only grow: what a crash cuts off is dropped, and everything before it is kept."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,11 +10,19 @@ from hypothesis import strategies as st
 
 from soda_tta.box import Ledger
 from soda_tta.errors import RunError, StorageError
-from soda_tta.storage.answers import HEADER_BYTES, AnswerFile, read_rows
-from soda_tta.storage.atomic import append_bytes, make_folder, replacing, write_bytes, write_text
+from soda_tta.storage.answers import HEADER, AnswerFile, read_rows
+from soda_tta.storage.atomic import (
+    GrowingFile,
+    append_bytes,
+    make_folder,
+    replacing,
+    write_bytes,
+    write_text,
+)
 from soda_tta.storage.book import Book
 from soda_tta.storage.journal import Journal, read_intact_lines
 from soda_tta.storage.locks import locked
+from soda_tta.storage.records import HEADER as LENGTHS
 
 ROWS = np.random.default_rng(0).random((5, 4)).astype(np.float32)
 ROW_BYTES = 4 * ROWS.shape[1]
@@ -71,39 +80,52 @@ def test_a_lock_is_exclusive_and_ends_with_its_block(tmp_path) -> None:
 # -- answers ---------------------------------------------------------------------------------------
 
 
-def answer_file(tmp_path) -> AnswerFile:
-    file = AnswerFile(tmp_path / "select.answers")
-    file.append(ROWS[:2], first=True)
-    file.append(ROWS[2:], first=False)
-    return file
+def answer_file(tmp_path) -> Path:
+    path = tmp_path / "select.answers"
+    file = AnswerFile(path)
+    file.write(np.arange(2), ROWS[:2])
+    file.write(np.arange(2, 5), ROWS[2:])
+    return path
 
 
-def test_answers_are_kept_piece_by_piece(tmp_path) -> None:
-    file = answer_file(tmp_path)
-    assert file.has_rows
-    np.testing.assert_array_equal(AnswerFile(file.path).kept, ROWS)
-    np.testing.assert_array_equal(read_rows(file.path), ROWS)
-    file.remove()
-    assert not file.has_rows
-    assert AnswerFile(file.path).kept.shape == (0, 0)
+def test_answers_are_kept_request_by_request_in_any_order(tmp_path) -> None:
+    path = tmp_path / "select.answers"
+    file = AnswerFile(path)
+    file.write(np.array([3, 4]), ROWS[3:])
+    assert read_rows(path) is None  # of the first images
+    kept = AnswerFile(path).kept
+    np.testing.assert_array_equal(kept[3:], ROWS[3:])
+    assert np.isnan(kept[:3]).all()
+    file.write(np.array([0, 2]), ROWS[[0, 2]])
+    np.testing.assert_array_equal(read_rows(path), ROWS[:1])
+    AnswerFile(path).write(np.array([1]), ROWS[1:2])
+    np.testing.assert_array_equal(AnswerFile(path).kept, ROWS)
 
 
-@pytest.mark.parametrize("size", range(HEADER_BYTES + 5 * ROW_BYTES + 1))
-def test_an_answer_file_cut_off_anywhere_keeps_its_complete_rows(tmp_path, size: int) -> None:
-    path = answer_file(tmp_path).path
-    path.write_bytes(path.read_bytes()[:size])
-    complete = max(0, size - HEADER_BYTES) // ROW_BYTES
-    rows = read_rows(path)
-    assert path.stat().st_size == size  # reading does not change the file
-    if complete:
-        np.testing.assert_array_equal(rows, ROWS[:complete])
-    else:
-        assert rows is None
-    resumed = AnswerFile(path)
-    assert len(resumed.kept) == complete
-    assert resumed.has_rows == bool(complete)
-    resumed.append(ROWS[complete:], first=not complete)
-    np.testing.assert_array_equal(read_rows(path), ROWS)
+def test_an_answer_file_cut_off_anywhere_keeps_its_complete_requests(tmp_path) -> None:
+    path = answer_file(tmp_path)
+    data = path.read_bytes()
+    first = LENGTHS.size + HEADER.size + 2 * ROW_BYTES
+    for size in range(len(data) + 1):
+        path.write_bytes(data[:size])
+        complete = 5 if size == len(data) else 2 * (size >= first)
+        rows = read_rows(path)
+        assert path.stat().st_size == size  # reading does not change the file
+        assert (0 if rows is None else len(rows)) == complete
+        resumed = AnswerFile(path)
+        assert len(resumed.kept) == complete
+        if complete < 5:
+            resumed.write(np.arange(complete, 5), ROWS[complete:])
+        np.testing.assert_array_equal(read_rows(path), ROWS)
+
+
+def test_zeros_that_a_power_cut_left_are_not_answers(tmp_path) -> None:
+    path = answer_file(tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(data[:-20] + bytes(20))
+    assert len(AnswerFile(path).kept) == 2
+    path.write_bytes(bytes(len(data)))
+    assert AnswerFile(path).kept.shape == (0, 0)
 
 
 @given(st.binary(max_size=64))
@@ -116,10 +138,34 @@ def test_a_damaged_answer_file_has_no_rows_or_some(tmp_path_factory, data: bytes
 
 def test_answers_in_memory_keep_nothing() -> None:
     file = AnswerFile(None)
-    file.append(ROWS, first=True)
+    file.write(np.arange(5), ROWS)
     assert file.kept.shape == (0, 0)
-    assert not file.has_rows
-    file.remove()
+
+
+def test_what_cannot_be_appended_whole_is_not_appended(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "ledger.txt"
+    append_bytes(path, b"probe 64\n")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StorageError, match="No space left"):
+        append_bytes(path, b"probe 64\n", sync=True)
+    assert path.read_bytes() == b"probe 64\n"
+
+
+def test_a_growing_file_is_synced_at_once_and_then_now_and_then(tmp_path, monkeypatch) -> None:
+    clock = [100.0]
+    synced = []
+    monkeypatch.setattr("soda_tta.storage.atomic.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(clock[0]))
+    file = GrowingFile(tmp_path / "ledger.txt")
+    for _ in range(6):
+        file.append(b"probe 64\n")
+        clock[0] += 0.25
+    assert synced == [100, 100.5, 101]
+    assert file.path.stat().st_size == 6 * 9
 
 
 # -- the book --------------------------------------------------------------------------------------
@@ -134,10 +180,9 @@ def test_a_book_adds_up_queries_by_purpose(tmp_path) -> None:
     book.append("probe", 5)
     for reader in (book, Book(book.path)):
         assert reader.by_purpose() == {"select": 50, "probe": 12}
-        assert reader.total() == 62
     assert book.path.read_text() == "select 50\nprobe 7\nprobe 5\n"
     book.remove()
-    assert book.total() == 0
+    assert book.by_purpose() == {}
     book.remove()  # removing it twice is not an error
 
 
@@ -147,7 +192,30 @@ def test_a_book_cut_off_anywhere_counts_its_complete_lines(tmp_path) -> None:
     for size in range(len(data) + 1):
         path = tmp_path / "ledger.txt"
         path.write_bytes(data[:size])
-        assert Book(path).total() == next(total for least, total in totals.items() if size >= least)
+        total = next(total for least, total in totals.items() if size >= least)
+        ledger = Ledger(book=Book(path))
+        assert ledger.lost == total
+        ledger.spend(7, "probe")  # a new line, and not the rest of the one that was cut off
+        assert Ledger(book=Book(path)).lost == total + 7
+
+
+def test_queries_without_a_response_are_taken_back(tmp_path) -> None:
+    path = tmp_path / "ledger.txt"
+    ledger = Ledger(100, book=Book(path))
+    ledger.spend(30, "probe")
+    ledger.unanswered(30, "probe", sent=True)
+    ledger.spend(30, "probe")
+    ledger.unanswered(30, "probe", sent=False)
+    ledger.spend(30, "probe")
+    assert ledger.by_purpose() == {"probe": 30, "retried": 30}
+    assert ledger.left == 40
+    resumed = Ledger(100, book=Book(path))
+    assert resumed.by_purpose() == {"retried": 30, "lost": 30}
+    assert resumed.left == 40
+    data = path.read_bytes()
+    for size in range(len(data)):  # a crash never makes it forget what was sent
+        path.write_bytes(data[:size])
+        assert Ledger(book=Book(path)).total >= 30 * (size >= len("probe 30\n"))
 
 
 @pytest.mark.parametrize("damage", [b"probe\n", b"probe many\n", b"\xff 3\n", b"\n"])
@@ -161,7 +229,7 @@ def test_a_run_with_a_damaged_book_is_not_resumed(tmp_path, damage: bytes) -> No
 def test_a_book_in_memory_keeps_nothing() -> None:
     book = Book(None)
     book.append("probe", 5)
-    assert book.total() == 0
+    assert book.by_purpose() == {}
     book.remove()
 
 

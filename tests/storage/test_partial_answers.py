@@ -13,7 +13,7 @@ def leave_answers(out, digest: str = "abc") -> None:
     """A process that is killed after it has received some answers."""
     with partial_answers(out, digest, resume=False, force=False) as partial:
         partial.book().append("serve", 3)
-        partial.file().append(ROWS, first=True)
+        partial.file().write(np.arange(len(ROWS)), ROWS)
 
 
 def names(folder) -> list[str]:
@@ -28,7 +28,7 @@ def enter(out, digest: str = "abc", *, resume: bool = False, force: bool = False
 def test_nothing_is_kept_without_a_file_to_write(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     with partial_answers(None, "abc", resume=False, force=False) as partial:
-        partial.file().append(ROWS, first=True)
+        partial.file().write(np.arange(len(ROWS)), ROWS)
         partial.book().append("serve", 3)
         assert not partial.holds_answers
         partial.remove()
@@ -40,7 +40,7 @@ def test_answers_stay_until_they_are_removed(tmp_path) -> None:
     with partial_answers(out, "abc", resume=False, force=False) as partial:
         assert not partial.holds_answers
         partial.book().append("serve", 3)
-        partial.file().append(ROWS, first=True)
+        partial.file().write(np.arange(len(ROWS)), ROWS)
         assert partial.holds_answers
     assert names(out.parent) == ["answers.csv.abc.partial", "answers.csv.abc.partial.ledger"]
     with partial_answers(out, "abc", resume=True, force=False) as partial:
@@ -83,7 +83,7 @@ def test_answers_to_other_images_are_never_mixed_in(tmp_path) -> None:
         enter(out, "other", resume=True)
     with partial_answers(out, "other", resume=False, force=False) as partial:
         assert not partial.holds_answers
-        assert partial.book().total() == 0
+        assert partial.book().by_purpose() == {}
     assert names(tmp_path) == ["answers.csv.abc.partial", "answers.csv.abc.partial.ledger"]
 
 
@@ -93,7 +93,7 @@ def test_an_existing_file_is_overwritten_only_with_force(tmp_path) -> None:
     with pytest.raises(StorageError, match=r"exists; choose another name, or use force=True"):
         enter(out)
     with partial_answers(out, "abc", resume=False, force=True) as partial:
-        partial.file().append(ROWS, first=True)
+        partial.file().write(np.arange(len(ROWS)), ROWS)
     with pytest.raises(StorageError, match="exists and holds other answers; move it, or use force"):
         enter(out, resume=True)
     with partial_answers(out, "abc", resume=True, force=True) as partial:
@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_billed(
 def test_two_processes_do_not_write_the_same_answers(tmp_path) -> None:
     out = tmp_path / "answers.csv"
     with partial_answers(out, "abc", resume=False, force=False) as partial:
-        partial.file().append(ROWS, first=True)
+        partial.file().write(np.arange(len(ROWS)), ROWS)
         with pytest.raises(StorageError, match="another process is writing these answers"):
             enter(out, resume=True)
         with partial_answers(out, "other", resume=False, force=False):

@@ -32,11 +32,11 @@ def test_a_run_in_memory_writes_nothing_and_every_file_still_works(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with RunFolder.open(None, card(), resume=False) as folder:
-        folder.answers("select").append(BEFORE, first=True)
+        folder.answers("select").write(np.arange(len(BEFORE)), BEFORE)
         folder.book().append("select", 4)
         folder.training("rate-0").journal.append({"step": 1})
         assert folder.training("rate-0").checkpoint is None
-        assert folder.transcript() is None
+        assert folder.transcript("asked") is None
         assert folder.seconds_path() is None
         assert not folder.holds_run
         assert not folder.ended
@@ -90,7 +90,7 @@ def test_temporary_files_of_a_crash_are_removed_on_resume(tmp_path, card) -> Non
 
 def test_a_folder_that_was_created_and_stays_empty_is_removed(tmp_path, card) -> None:
     with RunFolder.open(tmp_path / "run", card(), resume=False) as folder:
-        folder.answers("select").append(BEFORE, first=True)
+        folder.answers("select").write(np.arange(len(BEFORE)), BEFORE)
         folder.forget()  # the first request failed: nothing was received
     assert not (tmp_path / "run").exists()
     (tmp_path / "empty").mkdir()
@@ -218,7 +218,7 @@ def test_a_setting_that_a_later_version_added_is_named(tmp_path, card) -> None:
 @pytest.mark.parametrize("stopped", ["finished", "budget"])
 def test_an_ended_run_has_no_working_folder(tmp_path, card, stopped: str) -> None:
     with RunFolder.open(tmp_path / "run", card(), resume=False) as folder:
-        folder.answers("select").append(BEFORE, first=True)
+        folder.answers("select").write(np.arange(len(BEFORE)), BEFORE)
         folder.write_card(card(stopped=stopped))
         folder.finish()
     with RunFolder.open(tmp_path / "run", card(), resume=True) as folder:
@@ -268,13 +268,13 @@ def test_billed_work_is_answers_steps_or_responses(tmp_path, card) -> None:
         folder.book().append("select", 4)
 
     def write_answers(folder: RunFolder) -> None:
-        folder.answers("select").append(BEFORE, first=True)
+        folder.answers("select").write(np.arange(len(BEFORE)), BEFORE)
 
     def write_steps(folder: RunFolder) -> None:
         folder.training("rate-0").journal.append({"step": 1})
 
     def write_responses(folder: RunFolder) -> None:
-        folder.transcript().append(bytes(range(16)), 0, BEFORE)
+        folder.transcript("asked").append(1, 0, [bytes(16)] * len(BEFORE), BEFORE)
 
     for write in (write_book, write_answers, write_steps, write_responses):
         path = tmp_path / write.__name__

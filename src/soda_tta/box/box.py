@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,23 @@ from soda_tta.box.input import Input, check_images
 from soda_tta.box.probabilities import check_probabilities
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
+
+# Receives the rows of one request: the number of its piece, and its place in the piece.
+Received = Callable[[int, slice, Array], None]
+Waiting = Callable[[float, str], None]  # receives the seconds before a retry, and the reason
+Responded = Callable[[str, int], None]  # receives the purpose and the queries of a response
+
+
+def not_kept(number: int, place: slice, rows: Array) -> None:
+    """Ignore rows: the caller gets them anyway."""
+
+
+def not_shown(seconds: float, reason: str) -> None:
+    """Ignore a wait."""
+
+
+def not_counted(purpose: str, queries: int) -> None:
+    """Ignore a response."""
 
 
 class Box(ABC):
@@ -73,6 +91,24 @@ class Box(ABC):
             [self._probabilities(images[start : start + self.batch]) for start in starts]
         )
 
+    def each(self, pieces: Iterable[Array], received: Received = not_kept) -> Iterator[Array]:
+        """The probabilities of several pieces of images, in order, as one query.
+
+        A box that sends several requests at once takes the next piece while it waits, so that the
+        caller's generator prepares it meanwhile.
+
+        Parameters
+        ----------
+        pieces : iterable of arrays
+            Images, as `box(images)` takes them.
+        received : callable, optional
+            Called with the rows of each request as soon as they are there, from any thread.
+        """
+        for number, piece in enumerate(pieces):
+            rows = self(piece)
+            received(number, slice(0, len(rows)), rows)
+            yield rows
+
     @abstractmethod
     def answer(self, images: Array) -> Array:
         """What the model returns for one request of at most `batch` images, unchecked."""
@@ -108,6 +144,18 @@ class Box(ABC):
 
     def give_up(self, now: bool) -> None:  # noqa: B027 - only a box that retries has to do anything
         """While `now` is True, do not retry: the caller no longer needs the response."""
+
+    def around_attempts(self, wrap: Callable[[Box], Box], waiting: Waiting = not_shown) -> Box:
+        """The same box with a wrapper around each attempt to send a request.
+
+        Parameters
+        ----------
+        wrap : callable
+            Wraps the box inside all others.
+        waiting : callable, optional
+            Receives the waits before retries.
+        """
+        return wrap(self)
 
     def as_received(self, images: Array) -> Array:
         """The images as they arrive at the model, with the rounding on the way there."""
@@ -164,6 +212,11 @@ class Wrapper(Box):
 
     def give_up(self, now: bool) -> None:
         self.box.give_up(now)
+
+    def around_attempts(self, wrap: Callable[[Box], Box], waiting: Waiting = not_shown) -> Box:
+        same = copy(self)
+        same.box = self.box.around_attempts(wrap, waiting)
+        return same
 
     def answer(self, images: Array) -> Array:
         return self(images)  # through the wrapper, so that no query is left uncounted

@@ -7,18 +7,22 @@ import threading
 from soda_tta.errors import BudgetError
 from soda_tta.storage.book import Book
 
+RETRIED = "retried"
+
 
 class Ledger:
     """Counts queries by purpose and refuses those that would exceed the limit.
 
     With a book, every query is written to a file before it is sent. A process that resumes a killed
     one finds the earlier queries there as `lost`, and recovers those whose responses it still has.
-    Queries that stay lost were billed, so they count against the limit.
+    Queries that stay lost, and those that were sent in vain and then `retried`, may have been
+    billed, so they count against the limit.
 
     Parameters
     ----------
     limit : the most queries that may be spent, all purposes together; None for no limit.
     book : where queries are written down; None keeps them in memory only.
+    margin : queries within the limit that plans leave for requests without a response.
 
     Examples
     --------
@@ -28,11 +32,16 @@ class Ledger:
     2
     """
 
-    def __init__(self, limit: int | None = None, book: Book | None = None) -> None:
+    def __init__(
+        self, limit: int | None = None, book: Book | None = None, *, margin: int = 0
+    ) -> None:
         self.limit = limit
+        self.margin = margin
         self.book = book or Book(None)
         self.queries: dict[str, int] = {}
-        self.lost = self.book.total()
+        earlier = self.book.opened()
+        self.retried = earlier.pop(RETRIED, 0)
+        self.lost = sum(earlier.values())
         self._lock = threading.Lock()
 
     def spend(self, queries: int, purpose: str) -> None:
@@ -40,16 +49,37 @@ class Ledger:
         if queries < 0:
             raise ValueError(f"{queries} queries cannot be spent.")
         with self._lock:
-            if self.left is not None and queries > self.left:
-                raise BudgetError(
-                    f"{queries} more queries ({purpose}) would exceed the limit of {self.limit}; "
-                    f"{self.total} are spent. Raise the budget."
-                )
+            self._check(queries, purpose)
             self.book.append(purpose, queries)
             self.queries[purpose] = self.queries.get(purpose, 0) + queries
 
+    def check(self, queries: int, purpose: str) -> None:
+        """Refuse queries that would exceed the limit, without counting them."""
+        with self._lock:
+            self._check(queries, purpose)
+
+    def _check(self, queries: int, purpose: str) -> None:
+        if self.left is None or queries <= self.left:
+            return
+        in_vain = f" ({self.wasted} of them without a response)" if self.wasted else ""
+        raise BudgetError(
+            f"{queries} more queries ({purpose}) would exceed the limit of {self.limit}; "
+            f"{self.total} are spent{in_vain}. Raise the budget."
+        )
+
+    def unanswered(self, queries: int, purpose: str, *, sent: bool) -> None:
+        """Count queries that got no response: as retried if they were sent, else not at all."""
+        with self._lock:
+            self.book.take_back(purpose, queries, instead=RETRIED if sent else None)
+            self.queries[purpose] = self.queries.get(purpose, 0) - queries
+            if not self.queries[purpose]:
+                del self.queries[purpose]
+            self.retried += queries if sent else 0
+
     def recover(self, queries: int, purpose: str) -> None:
         """Count queries of an earlier process whose responses are stored: they are not lost."""
+        if not queries:
+            return
         with self._lock:
             self.lost = max(0, self.lost - queries)  # without a book nothing is known to be lost
             self.queries[purpose] = self.queries.get(purpose, 0) + queries
@@ -60,9 +90,14 @@ class Ledger:
         return sum(self.queries.values())
 
     @property
+    def wasted(self) -> int:
+        """Queries that may have been billed and whose responses never arrived."""
+        return self.lost + self.retried
+
+    @property
     def total(self) -> int:
-        """All queries that were billed."""
-        return self.answered + self.lost
+        """All queries that were, or may have been, billed."""
+        return self.answered + self.wasted
 
     @property
     def left(self) -> int | None:
@@ -70,8 +105,9 @@ class Ledger:
         return None if self.limit is None else self.limit - self.total
 
     def by_purpose(self) -> dict[str, int]:
-        """Queries by purpose; those billed whose responses never arrived, if any, as `lost`."""
-        return {**self.queries, **({"lost": self.lost} if self.lost else {})}
+        """Queries by purpose; those without a response, if any, as `retried` and `lost`."""
+        without = {RETRIED: self.retried, "lost": self.lost}
+        return {**self.queries, **{name: count for name, count in without.items() if count}}
 
     def __repr__(self) -> str:
         parts = [f"{purpose} {count:,}" for purpose, count in self.by_purpose().items()]

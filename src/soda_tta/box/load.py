@@ -18,6 +18,7 @@ from soda_tta.user_code import load_object, source_digest
 BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, CallableBox)
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
+AT_LEAST_0 = ("retries",)
 POSITIVE = ("batch", "timeout", "workers", "threads")
 
 
@@ -57,9 +58,12 @@ def load_box(model: Any, **options: Any) -> Box:
     threads : int, default one per physical core
         Threads of ONNX Runtime. ONNX files.
     timeout : float, default 30 over HTTP, no limit for a callable
-        Seconds to wait for a response.
+        Seconds for a whole request, up to the last byte of the response.
     workers : int, default 4
         Requests in flight at once. Models over HTTP.
+    retries : int, default 4
+        How often a request without a response is sent again. Images that may have reached the
+        model are counted each time, as `retried`. Models over HTTP.
     binary : bool, default True if the server offers it
         Send binary tensors instead of JSON. Models over HTTP.
     api_key_env : str, default none
@@ -79,6 +83,9 @@ def load_box(model: Any, **options: Any) -> Box:
     for name in POSITIVE:
         if not options.get(name, 1) > 0:
             raise BoxError(f"{name} is {options[name]}; it must be greater than 0.")
+    for name in AT_LEAST_0:
+        if not options.get(name, 0) >= 0:
+            raise BoxError(f"{name} is {options[name]}; it must be 0 or more.")
     model = str(model) if isinstance(model, Path) else model
     if isinstance(model, Box):
         if options:

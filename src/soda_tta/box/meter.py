@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from soda_tta.box.box import Box
+from soda_tta.box.box import Box, Responded, Waiting, not_counted, not_shown
 from soda_tta.box.ledger import Ledger
-from soda_tta.box.wrappers.metered import Metered
-from soda_tta.box.wrappers.recorded import Recorded
+from soda_tta.box.wrappers.asked import Asked
 from soda_tta.storage.transcript import Transcript
 from soda_tta.types import Purpose
 
@@ -21,6 +18,7 @@ class Meter:
     ledger : where queries are counted; by default a new one without a limit.
     transcript : where responses are recorded, so that a killed run replays them; None records
         nothing.
+    waiting : receives the waits before retries: seconds and reason, from any thread.
 
     Examples
     --------
@@ -34,24 +32,32 @@ class Meter:
     """
 
     def __init__(
-        self, box: Box, ledger: Ledger | None = None, transcript: Transcript | None = None
+        self,
+        box: Box,
+        ledger: Ledger | None = None,
+        transcript: Transcript | None = None,
+        waiting: Waiting = not_shown,
     ) -> None:
         self.box = box
         self.ledger = ledger or Ledger()
         self.transcript = transcript
-        # Called with the purpose and the number of queries after every response.
-        self.responded: Callable[[str, int], None] = lambda purpose, queries: None
+        self.waiting = waiting
+        self.responded: Responded = not_counted  # called after every response
+        self.hard_limit = self.ledger.limit
 
     def asking(self, purpose: Purpose) -> Box:
         """The model for one purpose."""
-        metered = Metered(self.box, self.ledger, purpose, self.responded)
-        return metered if self.transcript is None else Recorded(metered, self.transcript)
+        return Asked(self.box, self.ledger, purpose, self.transcript, self.waiting, self.responded)
+
+    def recording(self, transcript: Transcript | None) -> Meter:
+        """The same with another transcript."""
+        meter = Meter(self.box, self.ledger, transcript, self.waiting)
+        meter.responded = self.responded
+        return meter
 
     def unrecorded(self) -> Meter:
         """The same without a transcript, for callers that keep their own responses."""
-        meter = Meter(self.box, self.ledger)
-        meter.responded = self.responded
-        return meter
+        return self.recording(None)
 
     def spend(self, queries: int, purpose: Purpose) -> None:
         """Count passes through a copy of the model that a method makes itself."""
@@ -63,31 +69,41 @@ class Meter:
 
     def set_limit(self, limit: int | None) -> None:
         """Change the limit; that of a stream grows with every image that arrives."""
+        if limit is not None and self.ledger.margin and self.hard_limit is not None:
+            limit = min(self.hard_limit, limit + self.ledger.margin)
         self.ledger.limit = limit
 
     @property
     def limit(self) -> int | None:
-        """The most queries that may be spent."""
-        return self.ledger.limit
+        """The most queries to plan with: the hard limit without its margin."""
+        limit = self.ledger.limit
+        return None if limit is None else limit - self.ledger.margin
 
     @property
     def left(self) -> int | None:
-        """Queries within the limit.
+        """Queries to plan with. Queries without a response reduce it only beyond the margin.
 
-        While a transcript is replayed: as it was when the next recorded response was received.
+        While a transcript is replayed: as it was when the next query was decided on.
         """
-        left = self.ledger.left
-        if left is None or self.transcript is None:
-            return left
-        lost = self.ledger.lost
-        return left + lost - self.transcript.lost_then(lost)
+        ledger = self.ledger
+        if self.limit is None:
+            return None
+        wasted = ledger.wasted
+        if self.transcript is not None:
+            wasted = self.transcript.wasted_then(wasted)
+        return self.limit - ledger.answered - max(0, wasted - ledger.margin)
 
     @property
     def has_lost_queries(self) -> bool:
-        """Whether queries were billed whose responses never arrived."""
-        return self.ledger.lost > 0
+        """Whether queries may have been billed whose responses never arrived."""
+        return self.ledger.wasted > 0
+
+    def forget(self) -> None:
+        """Forget the recorded responses: what came of them is kept elsewhere."""
+        if self.transcript is not None:
+            self.transcript.clear()
 
     def close(self) -> None:
         """Record that the method has asked its last query."""
         if self.transcript is not None:
-            self.transcript.end(self.ledger.lost)
+            self.transcript.end(self.ledger.wasted)

@@ -81,10 +81,17 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "--timeout",
         type=float,
         metavar="S",
-        help="seconds to wait for a response (default: 30; no limit for a function)",
+        help="seconds for a whole request (default: 30; no limit for a function)",
     )
     remote.add_argument(
         "--workers", type=int, metavar="N", help="requests in flight at once (default: 4)"
+    )
+    remote.add_argument(
+        "--retries",
+        type=int,
+        metavar="N",
+        help="how often a request without a response is sent again; each time counts against the "
+        "budget (default: 4; 0: never)",
     )
     remote.add_argument(
         "--tensors",
@@ -141,6 +148,7 @@ MODEL_FLAGS = {
     "batch": "--request-size",
     "timeout": "--timeout",
     "workers": "--workers",
+    "retries": "--retries",
     "api_key_env": "--api-key-env",
     "api_key_header": "--api-key-header",
     "certificate_authority": "--ca",

@@ -18,7 +18,7 @@ from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.box.like import load_box_like
 from soda_tta.data import Images, open_images
 from soda_tta.data.resizing import size_text
-from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded
+from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Waiting
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.progress import shown
@@ -142,7 +142,7 @@ def apply(
             ledger = Ledger(book=partial.book())
             plan = Plan(len(source), 0, {"serve": len(source)}, None)
             tell(Planned(plan, ledger))
-            meter = Meter(deployed, ledger)
+            meter = Meter(deployed, ledger, waiting=lambda *wait: tell(Waiting(*wait)))
             meter.responded = lambda *response: tell(Responded(*response))
             file = partial.file()
             whole = Pass(source, saved.adaptor, meter, "serve", file, listener=tell, stop=stop)

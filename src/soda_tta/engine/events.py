@@ -84,5 +84,13 @@ class Notice:
     text: str
 
 
-Event = Planned | Responded | Answered | Step | Epoch | Notice
+@dataclass(frozen=True)
+class Waiting:
+    """A request is sent again after a wait. This event may come from another thread."""
+
+    seconds: float
+    reason: str
+
+
+Event = Planned | Responded | Answered | Step | Epoch | Notice | Waiting
 Listener = Callable[[Event], None]

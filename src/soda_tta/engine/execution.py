@@ -14,7 +14,7 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box import Box, Ledger, Meter
 from soda_tta.data import Images
 from soda_tta.engine.card import Card
-from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Step
+from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Step, Waiting
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.run import Run
@@ -63,13 +63,18 @@ class Execution:
         self.groups: Array | None = None
         # White-box passes cost nothing, so nothing is billed for a response that a crash loses.
         book = folder.book() if method.needs == "probabilities" else Book(None)
-        self.meter = Meter(box, Ledger(plan.limit, book), folder.transcript())
+        ledger = Ledger(plan.limit, book, margin=plan.margin)
+        self.meter = Meter(box, ledger, folder.transcript("asked"), self.wait)
 
     def listen(self, listener: Listener | None, stop: Callable[[], bool]) -> None:
         """Choose who receives events, and who may stop the run."""
         self.listener = listener
         self.stop = stop
         self.meter.responded = lambda *response: notify(listener, Responded(*response))
+
+    def wait(self, seconds: float, reason: str) -> None:
+        """Tell the listener that a request waits for its retry."""
+        notify(self.listener, Waiting(seconds, reason))
 
     def tell(self, event: Event) -> None:
         """Pass an event to the listener; keep notices."""
@@ -90,8 +95,8 @@ class Execution:
         except Interrupted:
             outcome = Outcome(stopped="interrupted", reason="Stopped during the first pass.")
             return self._result(first.so_far(), None, outcome, [])
-        except BoxError:
-            if is_new and not first.file.has_rows:
+        except (BoxError, BudgetError):
+            if is_new and not first.done:
                 self.folder.forget()  # nothing was answered, most often because of a wrong option
             raise
         work = Work(

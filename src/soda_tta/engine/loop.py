@@ -110,7 +110,9 @@ class Training:
                 mutual_information=loss.mutual_information,
                 cross_entropy=loss.cross_entropy,
             )
-            self.files.journal.append(step.facts())
+            if self.files.journal.path is not None:
+                self.files.journal.append(step.facts())
+                self.task.meter.forget()  # the responses of a step in the journal are not needed
         self.history.append(step)
         return step
 

@@ -11,6 +11,7 @@ from soda_tta.box import Meter
 from soda_tta.data import Images
 from soda_tta.engine.events import Answered, Listener, Notice
 from soda_tta.engine.work import Interrupted
+from soda_tta.errors import BudgetError
 from soda_tta.storage.answers import AnswerFile
 from soda_tta.types import Array, Purpose
 
@@ -63,65 +64,102 @@ class Pass:
         self.wanted: Array = np.full(len(images), True)
         if known is not None:
             self.wanted = np.isnan(known[:, 0])
-        self.rows: list[Array] = []  # pieces in order
         self.unreached = 0  # images that the budget did not cover
-        if len(file.kept):
-            self.rows.append(file.kept)
-        self.meter.recover(int(self.wanted[: len(file.kept)].sum()), purpose)
+        kept = file.kept[: len(images)]
+        self.rows: Array | None = kept_rows(kept, known, len(images))
+        if len(kept):
+            self.meter.recover(
+                int((self.wanted[: len(kept)] & ~np.isnan(kept[:, 0])).sum()), purpose
+            )
+
+    @property
+    def _missing(self) -> Array:
+        """Places of the images that have no row yet."""
+        if self.rows is None:
+            return np.arange(len(self.images))
+        return np.flatnonzero(np.isnan(self.rows[:, 0]))
 
     @property
     def done(self) -> int:
         """Images answered so far."""
-        return sum(len(rows) for rows in self.rows)
+        return len(self.images) - len(self._missing)
 
     def run(self) -> Array:
         """Answer every image; raises Interrupted if the user asks to stop."""
-        while self.done < len(self.images):
-            if not self._answer_piece():
+        while len(self._missing):
+            affordable = self._affordable()
+            if not len(affordable):
+                self._use_fallback()
                 break
-            self.listener(Answered(self.purpose, self.done, len(self.images)))
-            if self.done < len(self.images) and self.stop():
-                raise Interrupted
-        return np.concatenate(self.rows)
+            try:
+                self._answer(affordable)
+            except BudgetError:
+                if self.fallback is None:
+                    raise
+                # Retries have used some of the budget: continue with what is left.
+        assert self.rows is not None
+        return self.rows
 
     def so_far(self) -> Array:
         """The rows received so far; those of the other images are NaN."""
-        classes = self.rows[0].shape[1] if self.rows else 0
-        rest = np.full((len(self.images) - self.done, classes), np.nan, np.float32)
-        return np.concatenate([*self.rows, rest])
+        if self.rows is None:
+            return np.zeros((len(self.images), 0), np.float32)
+        return self.rows
 
-    def _answer_piece(self) -> bool:
-        """Answer the next piece; False if the budget covers no image of it."""
-        start = self.done
+    def _affordable(self) -> Array:
+        """Places of the missing images that the budget covers; all of them without a fallback."""
+        missing = self._missing
+        left = self.meter.ledger.left
+        if self.fallback is None or left is None:
+            return missing
+        return missing[: max(0, left)]
+
+    def _answer(self, places: Array) -> None:
+        """Answer the images at these places, in pieces that end at multiples of a size.
+
+        A resumed pass therefore sends the same groups of images.
+        """
         size = min(self.images.at_once, self.box.at_once)
-        # Pieces end at multiples of the size: a resumed pass sends the same groups of images.
-        end = min(start - start % size + size, len(self.images))
-        to_send = start + np.flatnonzero(self.wanted[start:end])
-        affordable = len(to_send) if self.meter.left is None else max(0, self.meter.left)
-        if self.fallback is not None and affordable < len(to_send):
-            if not affordable:
-                self._use_fallback(start)
-                return False
-            end = int(to_send[affordable])  # up to the first image that is not covered
-            to_send = to_send[:affordable]
-        rows = self._rows(slice(start, end), to_send)
-        self.file.append(rows, first=start == 0)
-        self.rows.append(rows)
-        return True
+        pieces = np.split(places, np.flatnonzero(np.diff(places // size)) + 1)
 
-    def _rows(self, place: slice, to_send: Array) -> Array:
-        if self.known is None:  # then all of them are sent
-            return self.box(self.adaptor(self.images[place]))
-        rows: Array = self.known[place].copy()
-        if len(to_send):
-            rows[to_send - place.start] = self.box(self.adaptor(self.images[to_send]))
-        return rows
+        def keep(number: int, place: slice, rows: Array) -> None:
+            self.file.write(pieces[number][place], rows)
 
-    def _use_fallback(self, start: int) -> None:
+        prepared = (self.adaptor(self.images[as_slice(piece)]) for piece in pieces)
+        for piece, rows in zip(pieces, self.box.each(prepared, keep), strict=True):
+            if self.rows is None:
+                self.rows = np.full((len(self.images), rows.shape[1]), np.nan, np.float32)
+            self.rows[piece] = rows
+            self.listener(Answered(self.purpose, self.done, len(self.images)))
+            if len(self._missing) and self.stop():
+                raise Interrupted
+
+    def _use_fallback(self) -> None:
         assert self.fallback is not None
-        rows = self.fallback
-        if self.known is not None:
-            rows = np.where(self.wanted[:, None], rows, self.known)
-        self.rows.append(rows[start:])
-        self.unreached = int(self.wanted[start:].sum())
+        missing = self._missing
+        if self.rows is None:
+            self.rows = np.full(self.fallback.shape, np.nan, np.float32)
+        self.rows[missing] = self.fallback[missing]
+        self.unreached = len(missing)
         self.listener(Notice(f"{self.unreached:,} {UNREACHED}"))
+
+
+def kept_rows(kept: Array, known: Array | None, count: int) -> Array | None:
+    """The rows that need not be asked for, NaN elsewhere; None if there are none."""
+    if known is None and not len(kept):
+        return None
+    if known is None:
+        rows: Array = np.full((count, kept.shape[1]), np.nan, np.float32)
+    else:
+        rows = known.copy()
+    if len(kept):
+        received = np.flatnonzero(~np.isnan(kept[:, 0]))
+        rows[received] = kept[received]
+    return rows
+
+
+def as_slice(places: Array) -> Array | slice:
+    """Places without a gap as a slice, which reads faster."""
+    if places[-1] - places[0] + 1 == len(places):
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places

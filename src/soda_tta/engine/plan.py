@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from soda_tta.errors import BudgetError
+
+MOST_IN_FLIGHT = 64  # images on their way to a model under a budget; also the margin
+MARGIN_SHARE = 0.02  # of the limit, at most
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,12 @@ class Plan:
     shortened: bool = False  # the budget does not cover the whole method
     rungs: tuple[int, ...] = ()  # epochs at which learning rates are compared, if several compete
     last_epoch: int | None = None  # of the last step, if it is not `epochs`; 0 if unknown
+    margin: int = 0  # queries within the limit that are left for requests without a response
+
+    @property
+    def planned_limit(self) -> int | None:
+        """The limit without the margin: what the method planned with."""
+        return None if self.limit is None else self.limit - self.margin
 
     @property
     def total(self) -> int:
@@ -67,7 +76,25 @@ def plan_run(method: Plannable, images: int, budget: float | None = None) -> Pla
             f"a budget of {budget:g} queries per image cannot answer each of {images:,} images "
             "once; give at least 1."
         )
-    return method.plan(images, limit)
+    return method.plan(images, None) if limit is None else plan_within(method, images, limit)
+
+
+def plan_within(method: Plannable, images: int, limit: int) -> Plan:
+    """Plan with a margin, so that a kill or a retry need not change what the method does.
+
+    A budget that is just enough for the whole method, or for any learning, has no margin: the
+    method is worth more.
+    """
+    margin = min(MOST_IN_FLIGHT, int(limit * MARGIN_SHARE))
+    try:
+        plan = method.plan(images, limit - margin)
+    except BudgetError:
+        return method.plan(images, limit)
+    if plan.shortened or not plan.learns:
+        without = method.plan(images, limit)
+        if not (plan.learns and without.shortened):
+            return without
+    return replace(plan, limit=limit, margin=margin)
 
 
 def query_limit(budget: float, images: int) -> int:

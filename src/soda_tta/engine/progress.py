@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 from soda_tta.display import open_bar
 from soda_tta.display.blocks import sparkline
-from soda_tta.engine.events import Answered, Event, Listener, Notice, Planned, Responded, Step
+from soda_tta.engine.events import (
+    Answered,
+    Event,
+    Listener,
+    Notice,
+    Planned,
+    Responded,
+    Step,
+    Waiting,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,6 +55,7 @@ class Display:
         self.plan: Plan | None = None
         self.ledger: Ledger | None = None
         self.done = 0  # queries, including those that an earlier process spent
+        self.purpose = "select"  # of the last event
         self.below = ""
         self.curve: list[float] = []
 
@@ -80,6 +90,9 @@ class Display:
         elif isinstance(event, Step):
             self.below = self._progress_of(event)
             self._show(event.purpose)
+        elif isinstance(event, Waiting):
+            self.below = f"waiting {event.seconds:.0f} s: {event.reason}"
+            self._show(self.purpose, self.done)
 
     def _progress_of(self, step: Step) -> str:
         self.curve = [*self.curve[-STEPS_DRAWN:], step.mutual_information]
@@ -98,6 +111,7 @@ class Display:
         """Draw the bar at `done` queries; by default at all that the ledger counts."""
         if self.plan is None or self.ledger is None:
             return
+        self.purpose = purpose
         total = self.ledger.total
         self.done = total if done is None else min(done, total)
         spent = f"{self.done:,} of {self.plan.limit or self.plan.total:,} queries"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from soda_tta.adaptors import BankAdaptor
@@ -57,21 +59,42 @@ class RestoredImages:
         if self.prepared is not None:
             everything = len(chosen) == len(self.places)
             prepared = self.prepared if everything else self.prepared[chosen]
-            return self._mixed(prepared, thetas, box)
+            return answered(self._mixed(prepared, thetas), len(thetas), box)
         # Large images are restored again for every question, as many as are sent together.
         size = max(1, ASKED_BYTES // self.image_bytes)
-        parts = []
-        for start in range(0, len(chosen), size):
-            images = self.images[self.places[chosen[start : start + size]]]
-            parts.append(self._mixed(self.adaptor.prepare(images, self.parts), thetas, box))
-        return np.concatenate(parts, axis=1)
+        starts = range(0, len(chosen), size)
+        prepared_parts = (self._prepared(chosen[start : start + size]) for start in starts)
+        pieces = (piece for part in prepared_parts for piece in self._mixed(part, thetas))
+        return answered(pieces, len(thetas), box)
 
-    def _mixed(self, prepared: Array, thetas: Array, box: Box) -> Array:
-        """Some candidates at a time: a crash loses little, and memory stays small."""
+    def _prepared(self, chosen: Array) -> Array:
+        return self.adaptor.prepare(self.images[self.places[chosen]], self.parts)
+
+    def _mixed(self, prepared: Array, thetas: Array) -> Iterator[Array]:
+        """Images of some candidates at a time, so that memory stays small."""
         most = min(ASKED_AT_ONCE, ASKED_BYTES // self.image_bytes)
         size = max(1, most // max(1, len(prepared)))
-        rows = []
         for start in range(0, len(thetas), size):
-            adapted = self.adaptor.mix(prepared, thetas[start : start + size])
-            rows.append(box(adapted.reshape(-1, *adapted.shape[2:])))
-        return np.concatenate(rows).reshape(len(thetas), len(prepared), -1)
+            yield self.adaptor.mix(prepared, thetas[start : start + size])
+
+
+def answered(pieces: Iterable[Array], candidates: int, box: Box) -> Array:
+    """The responses to pieces (candidates, images, ...), as an array (candidates, images, classes).
+
+    The next piece is made while the box waits for the responses to the last.
+    """
+    shapes: list[tuple[int, int]] = []
+
+    def flat() -> Iterator[Array]:
+        for piece in pieces:
+            shapes.append((piece.shape[0], piece.shape[1]))
+            yield piece.reshape(-1, *piece.shape[2:])
+
+    parts: list[Array] = []  # all candidates of some images each
+    rows: list[Array] = []  # of the part under way
+    for number, responses in enumerate(box.each(flat())):
+        rows.append(responses.reshape(*shapes[number], -1))
+        if sum(len(each) for each in rows) == candidates:
+            parts.append(np.concatenate(rows))
+            rows = []
+    return np.concatenate(parts, axis=1)

@@ -129,7 +129,7 @@ class Economy(Method):
     def outline(self, plan: Plan) -> str:
         """What the method will do within a plan, in words."""
         images = plan.images
-        sizes = self.sizes(images, plan.limit)
+        sizes = self.sizes(images, plan.planned_limit)
         if sizes is not None:
             first, later = self.pursuit().candidates(len(self.moves()))
             rounds = 1 + max(0, sizes.probe // sizes.batch - first) // later

@@ -251,7 +251,7 @@ class LoopMethod(Method):
         adaptor = self.adaptor.build(work.seed)
         task = Task(
             images=work.images,
-            meter=work.meter.unrecorded(),  # the journal keeps the responses
+            meter=work.meter.recording(work.folder.transcript("step")),
             selection=selection,
             objective=self.objective,
             batch=self.batch,

@@ -1,21 +1,23 @@
-"""The probabilities of a pass over all images, kept piece by piece as they arrive."""
+"""The probabilities of a pass over all images, kept request by request as they arrive."""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from soda_tta.storage.atomic import append_bytes
+from soda_tta.storage.records import Records, read_records
 from soda_tta.types import Array
 
-HEADER_BYTES = 8  # the number of classes, as a little-endian int64
+HEADER = struct.Struct("<QII")  # place of the first image, rows, classes
 
 
 class AnswerFile:
-    """Rows of float32 probabilities after a header with the number of classes.
+    """Rows of float32 probabilities, in any order, each with the place of its image.
 
-    `kept` holds the rows that an earlier process has received; a row cut off by a crash is dropped.
+    `kept` holds the rows that an earlier process has received; rows that it has not are NaN.
 
     Parameters
     ----------
@@ -23,38 +25,38 @@ class AnswerFile:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.kept: Array = np.zeros((0, 0), np.float32)
-        if path is None or not path.exists():
-            return
-        rows = read_rows(path)
-        if rows is not None:
-            self.kept = rows
-        with path.open("r+b") as file:
-            file.truncate(HEADER_BYTES + rows.nbytes if rows is not None else 0)
+        self.records = Records(path)
+        self.kept = assembled(self.records.kept)
 
-    def append(self, rows: Array, *, first: bool) -> None:
-        """Add rows; the `first` ones bring the header."""
-        if self.path is not None:
-            header = np.array(rows.shape[1], "<i8").tobytes() if first else b""
-            append_bytes(self.path, header + rows.astype("<f4").tobytes())
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether anything is on disk that a resumed pass would use."""
-        return self.path is not None and self.path.exists() and self.path.stat().st_size > 0
-
-    def remove(self) -> None:
-        """Delete the file."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+    def write(self, places: Array, rows: Array) -> None:
+        """Keep the rows of the images at these places; a kill after this does not lose them."""
+        runs = np.split(np.arange(len(places)), np.flatnonzero(np.diff(places) != 1) + 1)
+        for run in runs:
+            header = HEADER.pack(int(places[run[0]]), len(run), rows.shape[1])
+            self.records.append(header + rows[run].astype("<f4").tobytes())
 
 
 def read_rows(path: Path) -> Array | None:
-    """The complete rows of an answer file, or None if there are none; the file is not changed."""
-    data = path.read_bytes() if path.is_file() else b""
-    classes = int(np.frombuffer(data[:HEADER_BYTES], "<i8")[0]) if len(data) >= HEADER_BYTES else 0
-    rows = (len(data) - HEADER_BYTES) // (4 * classes) if classes > 0 else 0
-    if not rows:
+    """The rows of the first images of an answer file, or None if there are none."""
+    rows = assembled(read_records(path))
+    if not rows.size:
         return None
-    return np.frombuffer(data, "<f4", rows * classes, HEADER_BYTES).reshape(rows, classes).copy()
+    missing = np.flatnonzero(np.isnan(rows[:, 0]))
+    complete: Array = rows[: missing[0]] if len(missing) else rows
+    return complete if len(complete) else None
+
+
+def assembled(records: Iterable[bytes]) -> Array:
+    """All rows by the place of their image; NaN where there is none."""
+    pieces = []
+    for record in records:
+        start, count, classes = HEADER.unpack_from(record)
+        rows = np.frombuffer(record, "<f4", offset=HEADER.size).reshape(count, classes)
+        pieces.append((start, rows))
+    if not pieces:
+        return np.zeros((0, 0), np.float32)
+    length = max(start + len(rows) for start, rows in pieces)
+    table = np.full((length, pieces[0][1].shape[1]), np.nan, np.float32)
+    for start, rows in pieces:
+        table[start : start + len(rows)] = rows
+    return table

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from soda_tta.errors import StorageError
+
+SYNC_EVERY = 0.5  # seconds
 
 
 @contextmanager
@@ -58,16 +62,56 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode(errors="surrogateescape"))  # a file name need not be UTF-8
 
 
-def append_bytes(path: Path, data: bytes) -> None:
-    """Append to a file; create it if it does not exist."""
+def append_bytes(path: Path, data: bytes, *, sync: bool = False) -> None:
+    """Append to a file; create it if it does not exist.
+
+    What cannot be appended whole is not appended at all. With `sync`, the data are on disk when
+    this returns, and a power cut does not lose them.
+    """
     try:
-        with path.open("ab") as file:
-            file.write(data)
+        with path.open("ab", buffering=0) as file:
+            before = file.tell()
+            try:
+                written = file.write(data)
+                while written < len(data):  # the rest fails if there is no space
+                    written += file.write(data[written:])
+                if sync:
+                    os.fsync(file.fileno())
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(before)
+                raise
     except OSError as error:
         raise StorageError(
             f"{path} could not be written: {error.strerror}. "
             "Free some space, then continue with resume=True."
         ) from error
+
+
+class GrowingFile:
+    """A file that grows while something is billed.
+
+    What is appended survives a kill. A sync, which is needed to survive a power cut, takes some
+    milliseconds, more than many a request; so there is one per `SYNC_EVERY` seconds, and a power
+    cut loses at most what was appended in that time.
+
+    Parameters
+    ----------
+    path : the file; None keeps nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.synced = -math.inf  # when, on the monotonic clock
+
+    def append(self, data: bytes) -> None:
+        """Append all of it, or nothing."""
+        if self.path is None or not data:
+            return
+        sync = time.monotonic() - self.synced >= SYNC_EVERY
+        append_bytes(self.path, data, sync=sync)
+        if sync:
+            self.synced = time.monotonic()
 
 
 def complete_lines(data: bytes) -> bytes:

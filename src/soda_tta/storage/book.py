@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from soda_tta.errors import RunError
-from soda_tta.storage.atomic import append_bytes, complete_lines
+from soda_tta.storage.atomic import GrowingFile, complete_lines
 
 
 class Book:
@@ -21,11 +21,29 @@ class Book:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self.file = GrowingFile(path)
 
     def append(self, purpose: str, queries: int) -> None:
-        """Write down queries that are about to be sent."""
-        if self.path is not None and queries:
-            append_bytes(self.path, f"{purpose} {queries}\n".encode())
+        """Write down queries that are about to be sent; a kill after this does not lose them."""
+        self.file.append(f"{purpose} {queries}\n".encode() if queries else b"")
+
+    def take_back(self, purpose: str, queries: int, *, instead: str | None) -> None:
+        """Write down that queries got no response: they count for another purpose, or not at all.
+
+        Half of it, after a crash, counts too many and not too few.
+        """
+        other = "" if instead is None else f"{instead} {queries}\n"
+        self.file.append(f"{other}{purpose} {-queries}\n".encode())
+
+    def repair(self) -> None:
+        """Remove a line that a crash has cut off: its queries were never sent."""
+        if self.path is None or not self.path.exists():
+            return
+        with self.path.open("r+b") as file:
+            data = file.read()
+            complete = complete_lines(data)
+            if complete != data:
+                file.truncate(len(complete))
 
     def by_purpose(self) -> dict[str, int]:
         """All queries written down; a line cut off by a crash was never sent.
@@ -40,10 +58,11 @@ class Book:
             totals[purpose] = totals.get(purpose, 0) + int(queries)
         return totals
 
-    def total(self) -> int:
-        """All queries written down, for all purposes; RunError if the file is damaged."""
+    def opened(self) -> dict[str, int]:
+        """All queries written down, in a file that can be continued; RunError if it is damaged."""
         try:
-            return sum(self.by_purpose().values())
+            self.repair()
+            return self.by_purpose()
         except ValueError as error:
             raise RunError(
                 f"{self.path} is damaged, so what was billed is not known ({error}); start a new "

@@ -100,9 +100,7 @@ class RunFolder:
                     "or choose another out=."
                 )
             check_same_run(self.path, self.read_card(), card)
-        # Without a card nothing was asked yet: a process killed that early leaves at most a
-        # temporary file.
-        elif not all(path.match(f".{CARD}.*.tmp") for path in self.path.iterdir()):
+        elif not all(self._is_left_by_a_start(path) for path in self.path.iterdir()):
             raise RunError(f"{self.path} is not an empty folder; choose another out=.")
         for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
             leftover.unlink(missing_ok=True)
@@ -111,6 +109,16 @@ class RunFolder:
             self.write_card({**facts, "stopped": None})
         if not self.ended:
             (self.path / WORKING).mkdir(exist_ok=True)
+
+    def _is_left_by_a_start(self, path: Path) -> bool:
+        """Whether a start without any response may have left this.
+
+        A process killed before its first query leaves a temporary file; one whose first query
+        failed leaves its ledger.
+        """
+        if path.name == WORKING:
+            return all(each == self.book().path for each in path.iterdir())
+        return path.match(f".{CARD}.*.tmp")
 
     # -- what the folder holds -------------------------------------------------------------------
 
@@ -173,9 +181,9 @@ class RunFolder:
         """Every query, written down before it is sent."""
         return Book(self._working("ledger.txt"))
 
-    def transcript(self) -> Transcript | None:
-        """The responses a method has received so far; None for a run in memory."""
-        path = self._working("asked.transcript")
+    def transcript(self, name: str) -> Transcript | None:
+        """The responses a method, or one step of it, has received; None for a run in memory."""
+        path = self._working(f"{name}.transcript")
         return None if path is None else Transcript(path)
 
     def training(self, name: str) -> TrainingFiles:
@@ -251,10 +259,21 @@ class RunFolder:
             shutil.rmtree(self.path / WORKING, ignore_errors=True)
 
     def forget(self) -> None:
-        """Remove what was written of a run that never received a response."""
-        self.finish()
-        if self.path is not None:
-            (self.path / CARD).unlink(missing_ok=True)
+        """Remove what was written of a run that never received a response.
+
+        The ledger is kept if anything was sent: it may have been billed, and the next run in this
+        folder counts it as lost.
+        """
+        if self.path is None:
+            return
+        (self.path / CARD).unlink(missing_ok=True)
+        book = self.book().path
+        if not any(self.book().by_purpose().values()):
+            self.finish()
+            return
+        for path in (self.path / WORKING).iterdir():
+            if path != book:
+                path.unlink()
 
 
 def write_predictions(file: TextIO, names: list[str], before: Array, after: Array | None) -> None:

@@ -19,7 +19,9 @@ def test_429_is_retried_after_the_wait_the_server_asks_for(
     server, images: np.ndarray, patient: list[float]
 ) -> None:
     server.faults = [busy(429, **{"Retry-After": "7"})]
-    np.testing.assert_allclose(load_box(server.url)(images), server.expected(images), atol=1e-6)
+    np.testing.assert_allclose(
+        load_box(server.url, workers=1)(images), server.expected(images), atol=1e-6
+    )
     assert patient == [7.0]
     assert server.asked == [50, 50]
 
@@ -50,7 +52,7 @@ def test_a_server_that_stays_busy_is_given_up_with_its_own_message(
     with pytest.raises(
         BoxUnavailable, match=r"/infer answered 503: too many requests\. Gave up after 5 attempts\."
     ):
-        load_box(server.url)(images)
+        load_box(server.url, workers=1)(images)
     assert len(server.asked) == 5
 
 
@@ -91,18 +93,11 @@ def hang_up(handler, _: object) -> None:
     handler.close_connection = True
 
 
-def garbled(handler, _: object) -> None:
-    handler.reply(b"this is not gzip", {"Content-Encoding": "gzip"})
-
-
-@pytest.mark.parametrize("fault", [hang_up, garbled])
-def test_a_response_that_breaks_off_is_unavailable_and_retried(
-    server, images, patient, fault
-) -> None:
-    server.faults = [fault]
+def test_a_response_that_breaks_off_is_unavailable_and_retried(server, images, patient) -> None:
+    server.faults = [hang_up]
     with pytest.raises(BoxUnavailable, match="cannot be reached: "):
         OpenInferenceBox(server.url)(images)
-    server.faults = [fault]
+    server.faults = [hang_up]
     np.testing.assert_allclose(load_box(server.url)(images), server.expected(images), atol=1e-6)
 
 
@@ -114,7 +109,6 @@ def test_a_server_that_dies_half_way_is_unavailable(
     server.http.shutdown()
     server.http.server_close()
     box.box.box.client.close()  # its kept connection
-    box.box.box.client = type(box.box.box.client)(timeout=0.2)
     with pytest.raises(BoxUnavailable, match=r"cannot be reached.*Gave up after 5 attempts"):
         box(images)
 
@@ -199,7 +193,7 @@ def test_an_invalid_response_is_a_box_error_and_not_retried(
 ) -> None:
     server.faults = [fault]
     with pytest.raises(BoxError, match=message) as caught:
-        load_box(server.url)(images)
+        load_box(server.url, workers=1)(images)
     assert not isinstance(caught.value, BoxUnavailable)
     assert len(server.asked) == 1 and patient == []
 

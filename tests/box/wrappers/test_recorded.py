@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from soda_tta.box import CallableBox, Ledger, Meter, Metered, Recorded
+from soda_tta.box import Batched, CallableBox, Ledger, Meter
 from soda_tta.errors import BoxError, BudgetError
 from soda_tta.storage.book import Book
-from soda_tta.storage.transcript import HEADER, Transcript
+from soda_tta.storage.records import HEADER as LENGTHS
+from soda_tta.storage.transcript import DIGEST_BYTES, HEADER, Transcript
 
-ENTRY = HEADER.size + 4 * 3 * 4  # bytes of a response to three images with four classes
+HEAD = LENGTHS.size + HEADER.size
+ENTRY = HEAD + 3 * DIGEST_BYTES + 4 * 3 * 4  # bytes of a response to 3 images with 4 classes
 
 
 def some_images(seed: int, count: int = 3) -> np.ndarray:
@@ -24,12 +26,15 @@ class Process:
         self.model = model
 
     def ask(self, seed: int, purpose: str = "probe") -> np.ndarray:
-        metered = Metered(CallableBox(self.model), self.ledger, purpose)
-        return Recorded(metered, self.transcript)(some_images(seed))
+        return self.meter.asking(purpose)(some_images(seed))
+
+    @property
+    def meter(self) -> Meter:
+        return Meter(CallableBox(self.model), self.ledger, self.transcript)
 
     @property
     def left(self) -> int | None:
-        return Meter(CallableBox(self.model), self.ledger, self.transcript).left
+        return self.meter.left
 
 
 def test_a_resumed_process_gets_the_recorded_responses(model, tmp_path) -> None:
@@ -55,7 +60,7 @@ def test_a_resumed_process_gets_the_recorded_responses(model, tmp_path) -> None:
     assert third.ledger.lost == 0
 
 
-@pytest.mark.parametrize("left", [1, HEADER.size - 1, HEADER.size, HEADER.size + 7, ENTRY - 1])
+@pytest.mark.parametrize("left", [1, HEAD - 1, HEAD, HEAD + 7, ENTRY - 1])
 def test_a_response_cut_off_by_a_crash_is_queried_again_and_counted_as_lost(
     model, tmp_path, left: int
 ) -> None:
@@ -77,7 +82,7 @@ def test_a_response_cut_off_by_a_crash_is_queried_again_and_counted_as_lost(
     assert third.ledger.lost == 3
 
 
-def test_responses_to_other_queries_are_dropped(model, tmp_path) -> None:
+def test_responses_to_other_queries_are_not_used(model, tmp_path) -> None:
     first = Process(tmp_path, model)
     for seed in (1, 2, 3):
         first.ask(seed)
@@ -86,7 +91,7 @@ def test_responses_to_other_queries_are_dropped(model, tmp_path) -> None:
     response = second.ask(9)  # here the second process departs from the first
     assert model.asked == 12
     assert second.ledger.lost == 6
-    second.ask(2)  # recorded, but not after this query: the transcript is not searched
+    second.ask(2)  # recorded as the second query, and now the third
     assert model.asked == 15
     assert second.ledger.total == 15
     third = Process(tmp_path, model)
@@ -96,6 +101,37 @@ def test_responses_to_other_queries_are_dropped(model, tmp_path) -> None:
     assert model.asked == 15
     assert third.ledger.queries == {"probe": 9}
     assert third.ledger.lost == 6
+
+
+@pytest.mark.parametrize("batch", [2, 3, 7])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_every_request_is_recorded_when_it_is_answered(
+    model, tmp_path, batch: int, workers: int
+) -> None:
+    images = some_images(0, count=10)
+    broken = images[4]  # the third request fails, whenever it comes
+
+    def ask(fails: bool, batch: int) -> Meter:
+        def unreliable(request):
+            if fails and (request == broken).all(axis=(1, 2, 3)).any():
+                raise OSError("connection closed")
+            return model(request)
+
+        ledger = Ledger(book=Book(tmp_path / "ledger.txt"))
+        box = Batched(CallableBox(unreliable, batch=2), batch=batch, workers=workers)
+        meter = Meter(box, ledger, Transcript(tmp_path / "transcript"))
+        np.testing.assert_allclose(meter.asking("probe")(images), model(images), atol=1e-6)
+        model.asked -= 10
+        return meter
+
+    with pytest.raises(BoxError, match="connection closed"):
+        ask(fails=True, batch=2)
+    answered = model.asked
+    assert answered >= 4 if workers == 1 else answered >= 0
+    resumed = ask(fails=False, batch=batch)  # also if requests have another size now
+    assert model.asked == 10  # none twice
+    assert resumed.ledger.queries == {"probe": 10}
+    assert resumed.ledger.lost <= 2 * workers
 
 
 def test_a_failed_query_is_not_recorded_but_counts_as_lost(model, tmp_path) -> None:
@@ -154,11 +190,11 @@ def test_what_is_left_during_a_replay_is_what_the_first_process_had_left(model, 
     assert third.left == 16  # what was lost after the end was not
     third.transcript.end(third.ledger.lost)
     assert third.left == 13
-    assert (tmp_path / "transcript").stat().st_size == 3 * ENTRY + HEADER.size  # one end only
+    assert (tmp_path / "transcript").stat().st_size == 3 * ENTRY + HEAD  # one end only
 
 
 def test_a_recorded_box_has_the_facts_of_the_box_it_wraps(box, tmp_path) -> None:
-    recorded = Recorded(Metered(box, Ledger(), "probe"), Transcript(tmp_path / "transcript"))
+    recorded = Meter(box, Ledger(), Transcript(tmp_path / "transcript")).asking("probe")
     assert recorded.fingerprint() == box.fingerprint()
     assert recorded.input == box.input
     recorded(some_images(0))

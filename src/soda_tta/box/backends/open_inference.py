@@ -5,19 +5,22 @@ Triton, KServe and MLServer speak it.
 
 from __future__ import annotations
 
+import math
 import os
-import ssl
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from soda_tta.box.backends.backend import Backend
+from soda_tta.box.backends.http import HttpClient, HttpResponse
 from soda_tta.box.box import Box
 from soda_tta.box.input import declared_by_shape, input_from_shape
 from soda_tta.box.wrappers.batched import Batched
-from soda_tta.box.wrappers.retrying import Retrying, retry
+from soda_tta.box.wrappers.retrying import RETRIES, Retrying, retry
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.protocols.open_inference import (
     BINARY_EXTENSION,
@@ -38,6 +41,11 @@ SCORES = ("FP16", "FP32", "FP64")  # the datatypes of class scores it reads
 # Worth a retry. A 500 is not: servers use it for requests that are wrong themselves.
 UNAVAILABLE = (408, 425, 429, 502, 503, 504)
 QUESTION = "does the server speak the Open Inference Protocol?"
+DESCRIPTION_BYTES = 2**22  # of the description of a model or server, at most
+BODY_BYTES = 2**20  # of a response without its values
+VALUE_BYTES = 64  # of one value: JSON needs about 25
+MOST_BYTES = 2**30  # of a response, whatever the model declares
+UNDECLARED_CLASSES = 2**16  # assumed where the model does not declare their number
 
 
 class OpenInferenceBox(Backend):
@@ -54,7 +62,7 @@ class OpenInferenceBox(Backend):
     batch : int, default 64
         Images per request. A model with a fixed batch overrides it.
     timeout : float, default 30
-        Seconds to wait for a response.
+        Seconds for a whole request, from connecting to the last byte of the response.
     binary : bool, optional
         Send binary tensors (True) or JSON (False). Default: binary if the server offers it.
     api_key_env : str, optional
@@ -88,7 +96,8 @@ class OpenInferenceBox(Backend):
         self.url = url.rstrip("/")
         self.timeout = timeout
         key = key_header(api_key_env, api_key_header)
-        self.client = open_client(timeout, key, certificate_authority)
+        self.client = HttpClient(timeout, key, certificate_authority)
+        self.echoes = False  # whether the server returns the id of a request
         metadata = self._model_metadata()
         image = self._image_input(metadata)
         dtype = DATATYPES[image.datatype]
@@ -99,6 +108,7 @@ class OpenInferenceBox(Backend):
         self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0
         self.batch = image.shape[0] if self.fixed_batch else batch
         self.output_name = output or self._only_output(metadata)
+        self.values = sum(values_per_image(each) for each in metadata.outputs)
         self.binary = self._offers_binary() if binary is None else binary
         if image.datatype == "FP16" and not self.binary:
             raise BoxError(
@@ -111,16 +121,20 @@ class OpenInferenceBox(Backend):
 
     @classmethod
     def options(cls) -> set[str]:
-        return super().options() | {"workers"}
+        return super().options() | {"workers", "retries"}
 
     @classmethod
     def load(cls, model: Any, options: dict[str, Any]) -> Box:
         """Concurrent requests, each of them retried; `workers` of them at once."""
         if "/v2/models/" not in model:
             raise BoxError(f"{model} names no model; pass http(s)://host:port/v2/models/NAME.")
-        arguments = {name: value for name, value in options.items() if name != "workers"}
-        box = retry(lambda: super(OpenInferenceBox, cls).load(model, arguments), attempts=3)
-        return Batched(Retrying(box), workers=options.get("workers", 4))
+        own = ("workers", "retries")
+        arguments = {name: value for name, value in options.items() if name not in own}
+        attempts = 1 + options.get("retries", RETRIES)
+        box = retry(
+            lambda: super(OpenInferenceBox, cls).load(model, arguments), attempts=min(3, attempts)
+        )
+        return Batched(Retrying(box, attempts=attempts), workers=options.get("workers", 4))
 
     def _model_metadata(self) -> ModelMetadata:
         try:
@@ -162,14 +176,18 @@ class OpenInferenceBox(Backend):
     def answer(self, images: Array) -> Array:
         tensor = Tensor(self.input_name, self.input.prepare(images))
         wanted = RequestedOutput(self.output_name, binary=self.binary)
-        body, headers = encode_request([tensor], [wanted], binary=self.binary)
-        response = self._send("POST", f"{self.url}/infer", content=body, headers=headers)
-        if response.status_code != 200:
-            raise BoxError(f"{self.url} answered {describe(response)}")
-        try:
-            decoded = decode_response(response.content, response.headers, [self.output_name])
-        except ProtocolError as error:
-            raise BoxError(f"{self.url}: {error}") from error
+        id = uuid.uuid4().hex
+        body, headers = encode_request([tensor], [wanted], binary=self.binary, id=id)
+        most = min(MOST_BYTES, BODY_BYTES + VALUE_BYTES * self.values * len(images))
+        url = f"{self.url}/infer"
+        with self._send("POST", url, most, content=body, headers=headers) as response:
+            if response.status_code != 200:
+                raise BoxError(f"{self.url} answered {describe(response)}")
+            try:
+                decoded = decode_response(response.content, response.headers, [self.output_name])
+            except ProtocolError as error:
+                raise BoxError(f"{self.url}: {error}") from error
+            self._check_id(id, decoded.id)
         scores = decoded.outputs[0]
         if scores.datatype not in SCORES:
             raise BoxError(
@@ -178,54 +196,32 @@ class OpenInferenceBox(Backend):
             )
         return np.asarray(scores.array, np.float32)
 
+    def _check_id(self, sent: str, received: str | None) -> None:
+        """Refuse the response to another request; a server need not return ids."""
+        if received == sent:
+            self.echoes = True
+        elif received or self.echoes:
+            raise BoxUnavailable(
+                f"{self.url} answered with the id of another request, so the response may be that "
+                "to other images. The connection was closed."
+            )
+
     def _get(self, url: str) -> dict[str, Any]:
         """A JSON object from the server."""
-        response = self._send("GET", url)
-        if response.status_code in (401, 403):
-            raise BoxError(
-                f"{url} answered {describe(response)}; put the key into an environment variable "
-                "and name it (api_key_env='VARIABLE')."
-            )
-        if response.status_code != 200:
-            raise BoxError(
-                f"{url} answered {describe(response)}; check the name of the model, "
-                "and that it is ready."
-            )
-        try:
-            answer = response.json()
-        except ValueError as error:
-            raise BoxError(f"{url} did not answer in JSON; {QUESTION}") from error
-        if not isinstance(answer, dict):
-            raise BoxError(f"{url} did not answer with a JSON object; {QUESTION}")
-        return answer
+        with self._send("GET", url, DESCRIPTION_BYTES) as response:
+            return described(url, response)
 
-    def _send(self, verb: str, url: str, **arguments: Any) -> Any:
+    @contextmanager
+    def _send(self, verb: str, url: str, most: int, **arguments: Any) -> Iterator[HttpResponse]:
         """One HTTP request; raises `BoxUnavailable` if a retry may help."""
-        import httpx
-
-        try:
-            response = self.client.request(verb, url, **arguments)
-        except httpx.TimeoutException as error:
-            raise BoxUnavailable(
-                f"{url} did not respond within {self.timeout:g} s "
-                f"(allow more time, for example timeout={4 * self.timeout:g})."
-            ) from error
-        except httpx.RequestError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                raise BoxError(
-                    f"{url} is not trusted: {error}; name the authority that signed "
-                    "its certificate (certificate_authority='FILE')."
-                ) from error
-            raise BoxUnavailable(
-                f"{url} cannot be reached: {error or type(error).__name__}"
-            ) from error
-        except httpx.InvalidURL as error:
-            raise BoxError(f"{url} is not a valid address: {error}") from error
-        if response.status_code in UNAVAILABLE:
-            raise BoxUnavailable(
-                f"{url} answered {describe(response)}", retry_after(response.headers)
-            )
-        return response
+        with self.client.exchange(verb, url, most=most, **arguments) as response:
+            if response.status_code in UNAVAILABLE:
+                raise BoxUnavailable(
+                    f"{url} answered {describe(response)}",
+                    response.retry_after,
+                    sent=response.status_code >= 500,  # below, the server declined the request
+                )
+            yield response
 
     def fingerprint(self) -> str:
         return f"{self.url} version {self.version} output {self.output_name}"
@@ -234,21 +230,32 @@ class OpenInferenceBox(Backend):
         return f"OpenInferenceBox({self.url!r})"
 
 
-def open_client(
-    timeout: float, headers: dict[str, str], certificate_authority: str | Path | None
-) -> Any:
-    """An HTTP client that verifies certificates and does not follow redirects."""
-    try:
-        import httpx
-    except ImportError as error:
-        raise BoxError("models over HTTP need httpx: pip install 'soda-tta[remote]'.") from error
-    try:
-        context = ssl.create_default_context(cafile=certificate_authority)
-    except OSError as error:
+def values_per_image(output: TensorMetadata) -> int:
+    """How many values of an output belong to one image, as far as the model declares it."""
+    extents = output.shape[1:]
+    declared = all(isinstance(extent, int) and extent > 0 for extent in extents)
+    return math.prod(extents) if extents and declared else UNDECLARED_CLASSES
+
+
+def described(url: str, response: HttpResponse) -> dict[str, Any]:
+    """The JSON object of a description."""
+    if response.status_code in (401, 403):
         raise BoxError(
-            f"{certificate_authority} cannot be read as a certificate file: {error}"
-        ) from error
-    return httpx.Client(timeout=timeout, headers=headers, verify=context, follow_redirects=False)
+            f"{url} answered {describe(response)}; put the key into an environment variable "
+            "and name it (api_key_env='VARIABLE')."
+        )
+    if response.status_code != 200:
+        raise BoxError(
+            f"{url} answered {describe(response)}; check the name of the model, "
+            "and that it is ready."
+        )
+    try:
+        answer = response.json()
+    except ValueError as error:
+        raise BoxError(f"{url} did not answer in JSON; {QUESTION}") from error
+    if not isinstance(answer, dict):
+        raise BoxError(f"{url} did not answer with a JSON object; {QUESTION}")
+    return answer
 
 
 def key_header(variable: str | None, header: str) -> dict[str, str]:
@@ -264,14 +271,6 @@ def key_header(variable: str | None, header: str) -> dict[str, str]:
             "that an HTTP header cannot carry; check the API key."
         )
     return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server asks us to wait; the date form of the header is rare and ignored."""
-    try:
-        return max(0.0, float(headers.get("Retry-After", "")))
-    except ValueError:
-        return None
 
 
 def describe(response: Any) -> str:

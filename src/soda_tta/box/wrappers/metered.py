@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from soda_tta.box.box import Box, Wrapper
+from soda_tta.box.box import Box, Responded, Wrapper, not_counted
 from soda_tta.box.input import check_images
 from soda_tta.box.ledger import Ledger
+from soda_tta.errors import BoxUnavailable
 from soda_tta.types import Array
 
 
 class Metered(Wrapper):
     """Counts every query for one purpose; a query that would exceed the budget is never sent.
+
+    Inside `Retrying`, it counts every attempt: one that may have reached the model as `retried`.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Metered(Wrapper):
         box: Box,
         ledger: Ledger,
         purpose: str,
-        responded: Callable[[str, int], None] = lambda purpose, queries: None,
+        responded: Responded = not_counted,
     ) -> None:
         super().__init__(box)
         self.ledger = ledger
@@ -39,12 +39,11 @@ class Metered(Wrapper):
     def __call__(self, images: Array) -> Array:
         images = check_images(images)  # what cannot be sent is not billed
         self.ledger.spend(len(images), self.purpose)
-        size = self.box.at_once  # a multiple of the batch: the requests stay the same
-        starts = range(0, max(1, len(images)), size)
-        return np.concatenate([self._send(images[start : start + size]) for start in starts])
-
-    def _send(self, images: Array) -> Array:
-        probabilities = self.box(images)
+        try:
+            probabilities = self.box(images)
+        except BoxUnavailable as error:
+            self.ledger.unanswered(len(images), self.purpose, sent=error.sent)
+            raise
         self.responded(self.purpose, len(images))
         return probabilities
 

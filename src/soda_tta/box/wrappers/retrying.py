@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from soda_tta.box.box import Box, Wrapper
+from soda_tta.box.box import Box, Waiting, Wrapper, not_shown
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.types import Array
 
 T = TypeVar("T")
+RETRIES = 4  # of a request, unless stated
 
 
 class Retrying(Wrapper):
@@ -45,7 +46,7 @@ class Retrying(Wrapper):
         self,
         box: Box,
         *,
-        attempts: int = 5,
+        attempts: int = 1 + RETRIES,
         first_wait: float = 0.5,
         longest_wait: float = 60.0,
         sleep: Callable[[float], object] | None = None,
@@ -58,6 +59,13 @@ class Retrying(Wrapper):
         self.longest_wait = longest_wait
         self.cancelled = threading.Event()
         self.sleep = sleep or self.cancelled.wait  # an event wakes the threads that wait for it
+        self.waiting: Waiting = not_shown
+
+    def around_attempts(self, wrap: Callable[[Box], Box], waiting: Waiting = not_shown) -> Box:
+        same = super().around_attempts(wrap, waiting)
+        assert isinstance(same, Retrying)
+        same.waiting = waiting
+        return same
 
     def __call__(self, images: Array) -> Array:
         return retry(
@@ -67,6 +75,7 @@ class Retrying(Wrapper):
             longest_wait=self.longest_wait,
             sleep=self.sleep,
             cancelled=self.cancelled.is_set,
+            waiting=self.waiting,
         )
 
     def give_up(self, now: bool) -> None:
@@ -80,15 +89,17 @@ class Retrying(Wrapper):
 def retry(
     call: Callable[[], T],
     *,
-    attempts: int = 5,
+    attempts: int = 1 + RETRIES,
     first_wait: float = 0.5,
     longest_wait: float = 60.0,
     sleep: Callable[[float], object] = time.sleep,
     cancelled: Callable[[], bool] = lambda: False,
+    waiting: Waiting = not_shown,
 ) -> T:
     """Call until it does not raise `BoxUnavailable`; parameters as in `Retrying`.
 
     Once `cancelled()` is True, the error of the last attempt is raised instead of a retry.
+    `waiting` receives every wait and its reason.
 
     Examples
     --------
@@ -103,15 +114,20 @@ def retry(
         except BoxUnavailable as error:
             requested_wait = error.retry_after or 0
             if attempt >= attempts:
-                raise BoxUnavailable(
-                    f"{str(error).rstrip('.')}. Gave up after {attempt} attempts."
-                ) from error
+                text = f"{str(error).rstrip('.')}. Gave up after {count(attempt)}."
+                raise BoxUnavailable(text, sent=error.sent) from error
             if requested_wait > longest_wait:
-                raise BoxUnavailable(
-                    f"{error} The server asks to wait {requested_wait:g} s; try later."
-                ) from error
+                text = f"{error} The server asks to wait {requested_wait:g} s; try later."
+                raise BoxUnavailable(text, sent=error.sent) from error
             back_off = random.uniform(0, min(longest_wait, first_wait * 2 ** (attempt - 1)))
             if not cancelled():
-                sleep(max(requested_wait, back_off))
+                seconds = max(requested_wait, back_off)
+                waiting(seconds, str(error))
+                sleep(seconds)
             if cancelled():
                 raise
+
+
+def count(attempts: int) -> str:
+    """A number of attempts in words."""
+    return "1 attempt" if attempts == 1 else f"{attempts} attempts"
