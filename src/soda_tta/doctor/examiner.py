@@ -117,7 +117,8 @@ class Examiner:
 
         def keep(rows: Array) -> None:
             self.probabilities = rows
-            checks = (check_sums, check_digits, check_completeness, check_saturation)
+            self.findings.append(check_sums(rows, partial=self.box.partial))
+            checks = (check_digits, check_completeness, check_saturation)
             self.findings += [check(rows) for check in checks]
             if self.clean is None:
                 self.compare(None)
