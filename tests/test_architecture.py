@@ -38,6 +38,7 @@ LAYERS = [
     (
         "engine.rounding",
         "engine.card",
+        "engine.clean",
         "engine.step",
         "engine.passes",
         "engine.restored",

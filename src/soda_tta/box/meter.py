@@ -19,6 +19,7 @@ class Meter:
     ledger : where queries are counted; by default a new one without a limit.
     transcript : where responses are recorded, so that a killed run replays them; None records
         nothing.
+    aside : queries within the ledger's limit that are not for the method.
 
     Examples
     --------
@@ -32,11 +33,16 @@ class Meter:
     """
 
     def __init__(
-        self, box: Box, ledger: Ledger | None = None, transcript: Transcript | None = None
+        self,
+        box: Box,
+        ledger: Ledger | None = None,
+        transcript: Transcript | None = None,
+        aside: int = 0,
     ) -> None:
         self.box = box
         self.ledger = ledger or Ledger()
         self.transcript = transcript
+        self.aside = aside
 
     def asking(self, purpose: Purpose) -> Box:
         """The model for one purpose."""
@@ -61,8 +67,8 @@ class Meter:
 
     @property
     def limit(self) -> int | None:
-        """The most queries that may be spent."""
-        return self.ledger.limit
+        """The most queries that may be spent on the images."""
+        return None if self.ledger.limit is None else self.ledger.limit - self.aside
 
     @property
     def left(self) -> int | None:

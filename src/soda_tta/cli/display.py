@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PHASES = {
     "select": "first pass",
+    "clean": "clean images",
     "evaluate": "answering",
     "tune": "choosing lr",
     "probe": "learning",
@@ -72,7 +73,7 @@ class Display(Live):
         if self.task is None or self.plan is None or self.ledger is None:
             return
         done = self.ledger.total  # including what an earlier process spent
-        spent = f"{done:,} of {self.plan.limit or self.plan.total:,} queries"
+        spent = f"{done:,} of {self.plan.hard_limit or self.plan.total:,} queries"
         phase = PHASES.get(purpose, purpose)
         self.progress.second = state
         self.progress.update(self.task, completed=done, description=phase, spent=spent)

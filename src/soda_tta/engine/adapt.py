@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from soda_tta.box import Box, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.engine.card import make_card
+from soda_tta.engine.clean import open_clean
 from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.plan import plan_run
@@ -20,12 +22,14 @@ from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.stopwatch import Stopwatch
 
 
-def adapt(
+def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     images: Any,
     box: Any,
     *,
     method: str | Method = "soda-e",
     budget: float | None = None,
+    clean: Any = None,
+    clean_accuracy: float | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     resume: bool = False,
@@ -42,6 +46,10 @@ def adapt(
     box : the deployed model: whatever `load_box` takes.
     method : a name from `soda-tta methods`, your own as "file.py:name", or a Method.
     budget : the most queries per image, all purposes together; by default what the method needs.
+    clean : images from before the shift, without labels; at most 500 of them are sent once, within
+        the budget. With `clean_accuracy` they calibrate estimates of the accuracy. They do not
+        change what is learned.
+    clean_accuracy : the accuracy of the model on such images, as a share in (0, 1].
     seed : everything random follows from it.
     out : a folder for the run and, while it works, for all that is needed to resume it.
     resume : continue the run in `out`, if there is one, after a crash or a stop.
@@ -67,15 +75,18 @@ def adapt(
     chosen = find_method(method).but(**settings)
     source = open_images(images)
     deployed = load_box(box)
-    plan = plan_run(chosen, len(source), budget)
     check_call(chosen, source, deployed, seed)
+    known = open_clean(clean, clean_accuracy, seed)
+    plan = plan_run(chosen, len(source), budget, clean=0 if known is None else len(known.images))
     card = make_card(chosen, plan, source, deployed, budget, seed, command)
+    card = replace(card, clean=None if known is None else known.card())
     with RunFolder.open(out, card.facts(), resume=resume) as folder:
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
             notify(listener, Notice(f"{folder.path} holds a finished run; no query was sent."))
             return Run.load(folder.path)
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
+        execution.clean = known
         execution.listen(listener, stop)
         run = execution.execute(is_new=not resume)
         if folder.path is not None:

@@ -18,7 +18,7 @@ from soda_tta.storage.run_folder import FORMAT
 
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
 # Absent from the JSON while they are None.
-OPTIONAL = ("code", "command", "chosen_lr", "reliable", "averaged")
+OPTIONAL = ("code", "command", "clean", "chosen_lr", "reliable", "averaged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,7 @@ class Card:
     plan : epochs and queries, as planned.
     code : digest of the class of a user's own method; None for built-in methods.
     command : what the user typed, for the report to repeat.
+    clean : count and fingerprint of the clean images, and the accuracy known for them.
     chosen_lr : the learning rate that won, where several competed.
     reliable : how many pseudo-labels were trusted.
     averaged : True if each answer is the mean of the unadapted and the adapted one.
@@ -51,6 +52,7 @@ class Card:
     format: int = FORMAT
     code: str | None = None
     command: list[str] | None = None
+    clean: dict[str, Any] | None = None
     chosen_lr: float | None = None
     reliable: int | None = None
     averaged: bool | None = None
@@ -99,7 +101,7 @@ def make_card(
             "epochs": plan.epochs,
             "rungs": list(plan.rungs),
             "queries": plan.queries,
-            "limit": plan.limit,
+            "limit": plan.hard_limit,
         },
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from soda_tta.errors import BudgetError
@@ -16,10 +16,11 @@ class Plan:
     images: int
     epochs: int  # 0: nothing is learned
     queries: dict[str, int]  # by purpose; the most there will be
-    limit: int | None  # the hard limit in queries; None for no limit
+    limit: int | None  # the most queries for the images; None for no limit
     shortened: bool = False  # the budget does not cover the whole method
     rungs: tuple[int, ...] = ()  # epochs at which learning rates are compared, if several compete
     last_epoch: int | None = None  # of the last step, if it is not `epochs`; 0 if unknown
+    clean: int = 0  # clean images; one query each, within the budget but not part of `limit`
 
     @property
     def total(self) -> int:
@@ -30,6 +31,11 @@ class Plan:
     def queries_per_image(self) -> float:
         """All queries, per image."""
         return self.total / self.images
+
+    @property
+    def hard_limit(self) -> int | None:
+        """The most queries that may be sent, those for clean images included."""
+        return None if self.limit is None else self.limit + self.clean
 
     @property
     def learns(self) -> bool:
@@ -44,7 +50,7 @@ class Plannable(Protocol):
         """What the method does with so many images and queries."""
 
 
-def plan_run(method: Plannable, images: int, budget: float | None = None) -> Plan:
+def plan_run(method: Plannable, images: int, budget: float | None = None, clean: int = 0) -> Plan:
     """Plan a method for a number of images under a budget.
 
     Parameters
@@ -52,6 +58,7 @@ def plan_run(method: Plannable, images: int, budget: float | None = None) -> Pla
     method : the method.
     images : the number of images.
     budget : the most queries per image, all purposes together; None for no limit.
+    clean : the number of clean images, each of which is sent once.
 
     Examples
     --------
@@ -67,7 +74,15 @@ def plan_run(method: Plannable, images: int, budget: float | None = None) -> Pla
             f"a budget of {budget:g} queries per image cannot answer each of {images:,} images "
             "once; give at least 1."
         )
-    return method.plan(images, limit)
+    if not clean:
+        return method.plan(images, limit)
+    if limit is not None and limit < images + clean:
+        raise BudgetError(
+            f"a budget of {budget:g} queries per image cannot answer each of {images:,} images and "
+            f"{clean:,} clean images once; give at least {(images + clean) / images:.3g}."
+        )
+    plan = method.plan(images, None if limit is None else limit - clean)
+    return replace(plan, clean=clean, queries={**plan.queries, "clean": clean})
 
 
 def query_limit(budget: float, images: int) -> int:

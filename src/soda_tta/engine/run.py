@@ -43,6 +43,7 @@ class Run:
     notices : what the user should know.
     verdict : whether to deploy the adaptor; None if the method gives no verdict.
     unreached : images that keep their unadapted answer because the budget ran out.
+    clean : probabilities of the clean images; None without any.
     """
 
     before: Array
@@ -58,6 +59,7 @@ class Run:
     notices: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
     unreached: int = 0
+    clean: Array | None = None
 
     @property
     def probabilities(self) -> Array:
@@ -106,7 +108,7 @@ class Run:
         """Write the run to a folder: adaptor, answers, history, predictions.csv, then run.json."""
         folder = RunFolder(path)
         self.adaptor.save(folder.adaptor_path)
-        folder.write_answers(self.before, self.after)
+        folder.write_answers(self.before, self.after, self.clean)
         folder.write_history([step.facts() for step in self.history])
         folder.write_predictions(self.names, self.before, self.after)
         folder.write_card(self.summary())
@@ -118,7 +120,8 @@ class Run:
         Parameters
         ----------
         path : the file to write.
-        options : `images`, `labels`, `classes` and `price`, as in `soda_tta.report.write_report`.
+        options : `images`, `labels`, `classes`, `price`, `clean` and `clean_accuracy`, as in
+            `soda_tta.report.write_report`.
         """
         written: Path = load_own(WRITE_REPORT)(self, path, **options).path
         return written
@@ -149,6 +152,7 @@ class Run:
             notices=facts["notices"],
             verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
             unreached=facts["unreached_images"],
+            clean=stored.clean,
         )
 
 
