@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.display import Display
 from soda_tta.cli.dry_run import dry_run
 from soda_tta.cli.interrupt import Interrupt
-from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
+from soda_tta.cli.options import (
+    add_clean,
+    add_images,
+    add_json,
+    add_model,
+    clean_from,
+    images_from,
+    model_from,
+    price,
+)
 from soda_tta.cli.spelling import as_flags
 from soda_tta.cli.summary import print_summary
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
@@ -75,6 +84,7 @@ def add_to(commands: Any) -> None:
         help="change a setting of the method, such as level=0.001; may be repeated; "
         "see 'soda-tta methods NAME'",
     )
+    add_clean(group, "; at most 500 are sent, once, within --budget")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument(
@@ -148,6 +158,8 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
                 box,
                 method=method,
                 budget=options.budget,
+                clean=clean_from(options),
+                clean_accuracy=options.clean_accuracy,
                 seed=options.seed,
                 out=options.out,
                 resume=options.resume,

@@ -181,3 +181,29 @@ def add_images(parser: argparse.ArgumentParser) -> None:
 def images_from(options: argparse.Namespace) -> Images:
     """The images that --images and --size specify, without labels."""
     return open_images(options.images, options.size)
+
+
+def add_clean(group: argparse._ArgumentGroup, use: str = "") -> None:
+    """Add --clean and --clean-accuracy; `use` is what else to know about the images."""
+    group.add_argument(
+        "--clean",
+        metavar="DIR",
+        help=f"images from before the shift; they need no labels{use}",
+    )
+    add_clean_accuracy(group)
+
+
+def add_clean_accuracy(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add --clean-accuracy."""
+    parser.add_argument(
+        "--clean-accuracy",
+        type=float,
+        metavar="A",
+        help="accuracy of the model on clean images, as a share of 1, if it is known: "
+        "it allows an estimate of the accuracy without labels",
+    )
+
+
+def clean_from(options: argparse.Namespace) -> Images | None:
+    """The images that --clean and --size specify."""
+    return None if options.clean is None else open_images(options.clean, options.size)
