@@ -63,7 +63,7 @@ def test_without_clean_images_a_good_model_gets_no_number(classes: int, images: 
     estimate = estimate_accuracy(rows)
     assert isinstance(estimate, NoEstimate)
     assert estimate.sentence.startswith("Not enough to estimate")
-    assert "clean images" in estimate.sentence and "abels" in estimate.sentence
+    assert "Clean images" in estimate.sentence and "labels" in estimate.sentence
 
 
 @settings(max_examples=30, deadline=None)
