@@ -259,6 +259,9 @@ def test_an_invalid_clean_accuracy_is_refused(make, colour_model) -> None:
 def test_few_images_are_a_caution(make, colour_model) -> None:
     examination = examine(make(3), colour_model())
     assert examination["images"].state == "caution" and examination.total_queries <= 6
+    one = examine(make(1), colour_model())
+    assert not any("1 images" in each.sentence for each in one.findings)
+    assert one["images"].sentence.startswith("1 image for") and one.sentence.startswith("1 image:")
 
 
 def test_an_empty_sample_is_refused(make, colour_model) -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from soda_tta.judging.balanced import fitted_temperature
 from soda_tta.judging.estimate import (
     CALIBRATED,
     Estimate,
     NoEstimate,
     estimate_accuracy,
-    fitted_temperature,
 )
 from soda_tta.objectives.tempering import tempered
 

@@ -18,6 +18,7 @@ LEAST_LIKELY = 1e-7  # a zero of a model that rounds its responses is not imposs
 EXACT = 1e-6  # a probability this close to 1 is a class without a probability ...
 MOSTLY = 0.8  # ... and the model returns only classes if it does so for this share of the images
 CONFIDENCE = 0.95  # with which a bound holds
+TEMPERATURES = (0.1, 10.0)  # between which a temperature is looked for
 DRAWS = 400  # of the class counts
 SCORED_ROWS = 1000  # the time of the assignment grows with the cube of their number
 MOST_UNEVEN = 2.0  # how many times as frequent as another class one may be, if nothing is known
@@ -42,7 +43,7 @@ def largest_accuracy(predicted: Array, shares: Array) -> float:
     Everything is assigned to one of ten classes, so about a tenth can be correct:
 
     >>> round(largest_accuracy(np.zeros(1000, int), np.full(10, 0.1)), 2)
-    0.14
+    0.15
     """
     count = len(predicted)
     counts = np.bincount(predicted, minlength=len(shares))
@@ -122,6 +123,22 @@ def balanced_agreement(rows: Array, assigned: Array, temperature: float = TEMPER
     """
     confidence = tempered(rows, 1 / temperature)[np.arange(len(rows)), assigned]
     return float((confidence * (rows.argmax(axis=1) == assigned)).mean())
+
+
+def fitted_temperature(clean: Array, clean_accuracy: float) -> float:
+    """The temperature at which the mean confidence is the accuracy.
+
+    >>> round(fitted_temperature(np.array([[0.9, 0.1], [0.1, 0.9]]), 0.75), 2)
+    2.0
+    """
+    low, high = TEMPERATURES
+    for _ in range(30):
+        middle = math.sqrt(low * high)
+        if float(tempered(clean, 1 / middle).max(axis=1).mean()) > clean_accuracy:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(low * high)
 
 
 def balanced_classes(rows: Array, shares: Array | None = None) -> Array:

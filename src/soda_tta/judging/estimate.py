@@ -28,9 +28,9 @@ from soda_tta.judging.balanced import (
     classes_alone,
     equal_shares,
     favourable_shares,
+    fitted_temperature,
     largest_accuracy,
 )
-from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 from soda_tta.wording import counted
 
@@ -41,7 +41,6 @@ SAYS_NOTHING = 0.95  # a higher bound is not worth a sentence
 # Where estimates were tested (benchmarks/estimate_coverage.py). Outside there are none.
 CLASSES = (5, 1000)  # fewest and most; with two, 88 of 100 intervals held
 FEWEST_IMAGES = 100  # of the images, and of the clean ones
-TEMPERATURES = (0.1, 10.0)  # between which a temperature is looked for
 MOST_SCALED = 1.3  # a larger factor means that the clean images do not fit the assumptions either
 
 
@@ -164,7 +163,7 @@ def estimate_accuracy(
     >>> rows = np.eye(10)[np.arange(500) % 2] * 0.8 + 0.02
     >>> estimate = estimate_accuracy(rows)
     >>> estimate.bound, round(estimate.accuracy, 2)
-    (True, 0.42)
+    (True, 0.41)
     """
     rows = check_rows(probabilities)
     classes = rows.shape[1]
@@ -233,22 +232,6 @@ def calibrated(
         return None
     agreement = balanced_agreement(rows, balanced_classes(rows, shares), temperature)
     return min(1.0, agreement * clean_accuracy / on_clean)
-
-
-def fitted_temperature(clean: Array, clean_accuracy: float) -> float:
-    """The temperature at which the mean confidence is the accuracy.
-
-    >>> round(fitted_temperature(np.array([[0.9, 0.1], [0.1, 0.9]]), 0.75), 2)
-    2.0
-    """
-    low, high = TEMPERATURES
-    for _ in range(30):
-        middle = math.sqrt(low * high)
-        if float(tempered(clean, 1 / middle).max(axis=1).mean()) > clean_accuracy:
-            low = middle
-        else:
-            high = middle
-    return math.sqrt(low * high)
 
 
 def sampled(rows: Array, count: int, seed: int) -> Array:

@@ -98,7 +98,7 @@ class Analysis:
         sentences = {name: each.sentence for name, each in estimates.items() if each is not None}
         sentences |= self.no_estimate
         if len(set(sentences.values())) == 1:
-            return [("Accuracy without labels", *set(sentences.values()))]
+            return [("Accuracy without labels", next(iter(sentences.values())))]
         return [
             (f"{name.capitalize()} adapting", sentences[name])
             for name in estimates
