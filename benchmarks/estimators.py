@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from soda_tta.judging.estimate import (
+from soda_tta.judging.balanced import (
+    agreement_score,
     balanced_agreement,
     balanced_classes,
     check_rows,
-    estimate_accuracy,
 )
 from soda_tta.objectives.equations import mutual_information
 from soda_tta.objectives.tempering import tempered
@@ -144,15 +144,13 @@ def balanced(temperature: float) -> Callable[[Situation], float]:
 
 
 def scaled_agreement(situation: Situation) -> float:
-    return estimate_accuracy(
-        situation.probabilities,
-        clean=situation.clean,
-        clean_accuracy=situation.clean_accuracy,
-    ).accuracy
+    on_clean = agreement_score(situation.clean)
+    return min(1.0, agreement_score(situation.probabilities) * situation.clean_accuracy / on_clean)
 
 
 def agreement_with_flip(situation: Situation) -> float:
-    return estimate_accuracy(situation.probabilities, flipped=situation.flipped).accuracy
+    rows = np.arange(len(situation.assigned))
+    return float(situation.flipped[rows, situation.assigned].mean())
 
 
 class Estimator(NamedTuple):
@@ -182,7 +180,7 @@ ESTIMATORS = {
     ),
     "balanced agreement of two looks": Estimator("balance", 2, False, agreement_with_flip),
 }
-SHIPPED = (  # what the package uses: stored for every cell
+SHIPPED = (  # stored for every cell
     "mean confidence",
     "balanced agreement, T=1.25",
     "balanced agreement, scaled",

@@ -13,6 +13,7 @@ from soda_tta import Run, adapt
 from soda_tta.box import OnnxBox
 from soda_tta.data import open_images
 from soda_tta.demo import BUDGET, PAPER, accuracy, picture_grid
+from soda_tta.judging import NoEstimate, estimate_accuracy
 from soda_tta.zoo.digits import hazy_digits, load_digits
 
 COMMAND = [sys.executable, "-c", "from soda_tta.cli import main; raise SystemExit(main())", "demo"]
@@ -53,6 +54,9 @@ def test_soda_e_gains_at_least_40_points_at_10_queries_per_image(tmp_path, seed:
     before = accuracy(run.before, labels)
     after = accuracy(run.probabilities, labels)
     assert after - before >= 0.40 and run.queries_per_image <= 10 and run.verdict.adopt
+    for rows, truth in ((run.before, before), (run.probabilities, after)):
+        estimate = estimate_accuracy(rows)  # as in the report
+        assert isinstance(estimate, NoEstimate) or estimate.low <= truth <= estimate.high
     hazy = open_images(images)[slice(0, 20)]
     assert np.abs(run.adaptor(hazy) - hazy).max() > 0.1
     if seed == 1:  # the paper's method on a second seed; the demo above runs it on the first

@@ -89,10 +89,13 @@ def test_shifted_images_get_a_go_and_a_command_that_works(place) -> None:
 def test_the_text_shows_the_queries_and_the_next_command(place) -> None:
     done = doctor(place, "predict", "night", "--price=1.5")
     assert done.returncode == 0 and "\x1b" not in done.stdout
+    assert done.stdout.startswith("go: ")  # the advice first, the details after it
     for text in (
         "240 of 240 images",
         "of at most 480 queries (select 240, probe",
-        "\ngo: ",
+        "\nIs adapting worth it?",
+        "\nfor      trial",
+        "\nok       digits",
         "soda-tta adapt --model model.py:predict --images night --method",
     ):
         assert text in done.stdout, text
@@ -111,7 +114,7 @@ def test_a_model_that_returns_classes_only_may_be_tried(place) -> None:
     text = " ".join(done.stdout.split())  # without line breaks
     assert done.returncode == 0 and "try: " in text
     assert "probabilities of all classes" in text and "the model returns nothing finer" in text
-    assert "at most about" in text
+    assert "Not enough to estimate" in text or "At most" in text
     assert "(--clean DIR)" in text and "clean=" not in text
 
 
@@ -120,7 +123,7 @@ def test_a_failing_model_leaves_the_findings_so_far(place) -> None:
     facts = json.loads(done.stdout)
     assert done.returncode == 5 and facts["advice"] == "unknown"
     assert "out of memory" in facts["failure"]
-    assert facts["estimate"] and facts["command"] is None
+    assert facts["command"] is None
     text = doctor(place, "breaks", "night")
     assert text.returncode == 5 and "incomplete: " in text.stdout and "balance" in text.stdout
 

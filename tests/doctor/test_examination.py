@@ -96,9 +96,9 @@ def test_classes_without_probabilities_are_enough_for_a_run(
 
 def test_classes_without_probabilities_are_no_reason_to_leave(make, colour_model) -> None:
     examination = examine(make(240), colour_model(60.0, best_only))
-    assert examination.estimate is not None and examination.estimate.bound
-    assert examination["accuracy"].state == "good"
-    assert examination.advice == "try" and "at most about" in examination.sentence
+    assert examination.estimate is None and "Not enough" in examination["accuracy"].sentence
+    assert examination["accuracy"].state == "caution"
+    assert examination.advice == "try" and "is not known" in examination.sentence
     # as in class folders, where the first images all have the same class
     sorted_by_class = make(240, labels=np.repeat(np.arange(6), 40))
     assert examine(sorted_by_class, colour_model(60.0, best_only)).advice == "try"
@@ -107,7 +107,7 @@ def test_classes_without_probabilities_are_no_reason_to_leave(make, colour_model
 @pytest.mark.parametrize("count", [1, 10, 30])
 def test_too_few_images_to_learn_from_are_left_alone(make, haze, colour_model, count: int) -> None:
     examination = examine(haze(make(count)), colour_model())
-    assert examination.advice == "leave" and "collect 40 or more" in examination.sentence
+    assert examination.advice == "leave" and "Collect 40 or more" in examination.sentence
     assert examination["cost"].state == "caution"
 
 
@@ -239,10 +239,14 @@ def test_the_known_clean_accuracy_calibrates_the_estimate(make, colour_model) ->
     under_confident = colour_model(sharpness=12.0)
     images = make(240)
     clean = make(240, seed=1)
-    alone = examine(images, under_confident, clean=clean).estimate
-    calibrated = examine(images, under_confident, clean=clean, clean_accuracy=0.97).estimate
-    assert alone is not None and alone.accuracy < 0.7
-    assert calibrated is not None and calibrated.accuracy == pytest.approx(0.97, abs=0.05)
+    alone = examine(images, under_confident, clean=clean)
+    calibrated = examine(images, under_confident, clean=clean, clean_accuracy=0.97)
+    assert alone.estimate is None and alone.facts()["estimate"] is None
+    assert "Not enough to estimate" in alone["accuracy"].sentence
+    assert "clean_accuracy=" in alone["accuracy"].remedy
+    assert calibrated.estimate is not None and not calibrated.estimate.bound
+    assert calibrated.estimate.accuracy == pytest.approx(0.97, abs=0.05)
+    assert calibrated.queries["clean"] == 240
 
 
 def test_an_invalid_clean_accuracy_is_refused(make, colour_model) -> None:
@@ -255,6 +259,9 @@ def test_an_invalid_clean_accuracy_is_refused(make, colour_model) -> None:
 def test_few_images_are_a_caution(make, colour_model) -> None:
     examination = examine(make(3), colour_model())
     assert examination["images"].state == "caution" and examination.total_queries <= 6
+    one = examine(make(1), colour_model())
+    assert not any("1 images" in each.sentence for each in one.findings)
+    assert one["images"].sentence.startswith("1 image for") and one.sentence.startswith("1 image:")
 
 
 def test_an_empty_sample_is_refused(make, colour_model) -> None:

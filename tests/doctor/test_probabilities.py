@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from soda_tta.box.probabilities import check_probabilities
 from soda_tta.doctor.probabilities import (
     check_completeness,
     check_digits,
@@ -124,3 +125,23 @@ def test_randomness_and_dependence_on_the_batch_are_distinguished() -> None:
     assert not random.measurements["depends_on_batch"] and "dropout" in random.remedy
     slight = check_repeatability(first, first + np.float32(1e-4), first)
     assert slight.state == "caution" and slight.measurements["share_changed"] == 0
+
+
+@pytest.mark.parametrize("steps", [100, 256])
+def test_completed_rows_do_not_hide_their_rounding(steps: int) -> None:
+    exact = np.random.default_rng(0).dirichlet(np.full(200, 0.03), 60)
+    rounded = (np.rint(exact * steps) / steps).astype(np.float32)
+    completed = check_probabilities(rounded, 60, None, logits=False, partial=True)
+    finding = check_digits(completed)
+    assert finding.measurements["steps"] == steps
+    assert finding.state == "caution"
+    assert "rounded away" in check_completeness(completed).sentence
+    assert "completed" in check_sums(completed, partial=True).sentence
+
+
+def test_the_best_classes_of_an_exact_model_are_not_called_rounded() -> None:
+    exact = np.random.default_rng(0).dirichlet(np.full(20, 0.5), 60).astype(np.float32)
+    best = np.where(exact >= np.sort(exact, axis=1)[:, [-5]], exact, 0)
+    completed = check_probabilities(best, 60, None, logits=False, partial=True)
+    assert check_digits(completed).state == "good"
+    assert "best 5 of 20" in check_completeness(completed).sentence

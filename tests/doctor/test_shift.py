@@ -83,9 +83,9 @@ def test_a_shift_is_good_for_adapting_and_no_shift_is_bad() -> None:
     labels = np.arange(300) % 5
     clean = 0.9 * np.eye(5)[labels] + 0.1 * generator.dirichlet(np.ones(5), 300)
     worse = 0.3 * np.eye(5)[labels] + 0.7 * generator.dirichlet(np.ones(5), 300)
-    no_shift = check_shift(clean[::2], clean[1::2], accuracy=0.9, clean_accuracy=0.9)
+    no_shift = check_shift(clean[::2], clean[1::2], agreement=0.9, clean_agreement=0.9)
     assert no_shift.state == "bad"
-    finding = check_shift(worse, clean, accuracy=0.5, clean_accuracy=0.9)
+    finding = check_shift(worse, clean, agreement=0.5, clean_agreement=0.9)
     assert finding.state == "good" and "50%" in finding.sentence
     assert finding.measurements["p_value"] == 0.001
 
@@ -95,5 +95,5 @@ def test_a_difference_that_costs_no_accuracy_is_a_caution() -> None:
     labels = np.arange(300) % 5
     clean = 0.85 * np.eye(5)[labels] + 0.15 * generator.dirichlet(np.ones(5), 300)
     confident = 0.97 * np.eye(5)[labels] + 0.03 * generator.dirichlet(np.ones(5), 300)
-    finding = check_shift(confident, clean, accuracy=0.9, clean_accuracy=0.9)
+    finding = check_shift(confident, clean, agreement=0.9, clean_agreement=0.9)
     assert finding.state == "caution"

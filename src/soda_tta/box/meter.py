@@ -19,6 +19,7 @@ class Meter:
     transcript : where responses are recorded, so that a killed run replays them; None records
         nothing.
     waiting : receives the waits before retries: seconds and reason, from any thread.
+    aside : queries within the ledger's limit that are not for the method.
 
     Examples
     --------
@@ -37,6 +38,7 @@ class Meter:
         ledger: Ledger | None = None,
         transcript: Transcript | None = None,
         waiting: Waiting = not_shown,
+        aside: int = 0,
     ) -> None:
         self.box = box
         self.ledger = ledger or Ledger()
@@ -44,6 +46,7 @@ class Meter:
         self.waiting = waiting
         self.responded: Responded = not_counted  # called after every response
         self.hard_limit = self.ledger.limit
+        self.aside = aside
 
     def asking(self, purpose: Purpose) -> Box:
         """The model for one purpose."""
@@ -75,9 +78,9 @@ class Meter:
 
     @property
     def limit(self) -> int | None:
-        """The most queries to plan with: the hard limit without its margin."""
+        """The most queries to plan with: the hard limit without its margin and what is aside."""
         limit = self.ledger.limit
-        return None if limit is None else limit - self.ledger.margin
+        return None if limit is None else limit - self.ledger.margin - self.aside
 
     @property
     def left(self) -> int | None:
@@ -86,12 +89,13 @@ class Meter:
         While a transcript is replayed: as it was when the next query was decided on.
         """
         ledger = self.ledger
-        if self.limit is None:
+        if ledger.limit is None:
             return None
         wasted = ledger.wasted
         if self.transcript is not None:
             wasted = self.transcript.wasted_then(wasted)
-        return self.limit - ledger.answered - max(0, wasted - ledger.margin)
+        planned = ledger.limit - ledger.margin  # what is aside was spent before, and is answered
+        return planned - ledger.answered - max(0, wasted - ledger.margin)
 
     @property
     def has_lost_queries(self) -> bool:

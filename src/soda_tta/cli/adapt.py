@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.display import Display
 from soda_tta.cli.dry_run import dry_run
 from soda_tta.cli.interrupt import Interrupt
-from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
+from soda_tta.cli.labels import certify_run, check_labels, judged_by_labels
+from soda_tta.cli.options import (
+    add_clean,
+    add_images,
+    add_json,
+    add_model,
+    clean_from,
+    images_from,
+    model_from,
+    price,
+)
 from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
 
@@ -81,6 +91,7 @@ def add_to(commands: Any) -> None:
         "exif:TAG or name:REGEX; none: every image is independent (default: near copies are found "
         "from the pixels)",
     )
+    add_clean(group, "; at most 500 are sent, once, within --budget")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument(
@@ -119,34 +130,6 @@ def run(options: argparse.Namespace) -> int:
     return show(options, judged_by_labels(options, result))
 
 
-def judged_by_labels(options: argparse.Namespace, result: Run) -> Run:
-    """Let labels decide about what was found; the run has ended, so they cannot influence it."""
-    if not options.labels or result.candidate is None or result.after is None:
-        return result
-    from soda_tta.engine.rejudge import rejudge
-    from soda_tta.report.labels import read_labels
-
-    classes = result.before.shape[1]
-    try:
-        read = read_labels(options.labels, result.names, classes_of(options), classes)
-    except SodaError:
-        return result  # `show` says what is wrong with them
-    judged = rejudge(result, labels=read.values)
-    judged.save(options.out)
-    return judged
-
-
-def check_labels(options: argparse.Namespace, images: Images) -> None:
-    """Report what is wrong with the labels before anything is billed."""
-    if options.labels:
-        from soda_tta.report.labels import read_labels
-
-        names = [images.name(index) for index in range(len(images))]
-        read_labels(options.labels, names, classes_of(options), None)
-    elif options.classes:
-        raise RunError("--classes explains the names in --labels; give --labels too.")
-
-
 def check_out(options: argparse.Namespace) -> None:
     """Refuse a run without a folder, and a resume without a run."""
     from soda_tta.storage.run_folder import RunFolder
@@ -175,6 +158,8 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
                 box,
                 method=method,
                 budget=options.budget,
+                clean=clean_from(options),
+                clean_accuracy=options.clean_accuracy,
                 seed=options.seed,
                 groups=options.group_by,
                 out=options.out,
@@ -256,31 +241,6 @@ def print_run(options: argparse.Namespace, result: Run, certificate: Certificate
         print(f"  {certificate.sentence}")
     if result.stopped == "interrupted":
         print(f"continue with: {resume_with(options)}")
-
-
-def classes_of(options: argparse.Namespace) -> Any:
-    """The names of the model's classes, if given."""
-    from soda_tta.report.labels import read_classes
-
-    return read_classes(options.classes) if options.classes else None
-
-
-def certify_run(result: Run, options: argparse.Namespace) -> Certificate:
-    """What the labelled images say. The run has ended, so they cannot have influenced it."""
-    from soda_tta.judging.certificate import certify
-    from soda_tta.report.labels import read_labels
-
-    classes = result.before.shape[1]
-    try:
-        read = read_labels(options.labels, result.names, classes_of(options), classes)
-    except SodaError as error:
-        words = ["soda-tta", "report", options.out, "--labels", options.labels]
-        if options.classes:
-            words += ["--classes", options.classes]
-        text = f"{error} The run itself is finished; with labels that fit: {shlex.join(words)}"
-        raise type(error)(text) from error
-    known = read.known
-    return certify(result.before[known], result.probabilities[known], read.values[known])
 
 
 def settings_from(pairs: list[str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_options
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import BoxError, SodaError
+from soda_tta.wording import counted
 
 if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
@@ -80,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"images": len(images), "saved": options.save_images, "queries": 0}))
     else:
-        print(f"{len(images):,} adapted images -> {options.save_images}", file=sys.stderr)
+        adapted = counted(len(images), "adapted image")
+        print(f"{adapted} -> {options.save_images}", file=sys.stderr)
     return 0
 
 

@@ -13,8 +13,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_from, price
+from soda_tta.cli.options import (
+    add_clean,
+    add_images,
+    add_json,
+    add_model,
+    clean_from,
+    images_from,
+    model_from,
+    price,
+)
 from soda_tta.cli.spelling import as_flags
+from soda_tta.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,10 +33,12 @@ if TYPE_CHECKING:
 
 EXIT_CODES = {"go": 0, "try": 0, "leave": 3, "fix": 4, "unknown": 5}
 COLOURS = {"good": "green", "caution": "yellow", "bad": "red"}
+# What a state means, in words. A low accuracy is not good, but it speaks for adapting.
+WORTH_IT = ("shift", "accuracy", "trial")
+WORTH_IT_WORDS = {"good": "for", "caution": "open", "bad": "against"}
+USABLE_WORDS = {"good": "ok", "caution": "note", "bad": "problem"}
 # Options that `adapt` does not have or that must not be repeated, and how many values they take.
 DOCTOR_OPTIONS = {
-    "--clean": 1,
-    "--clean-accuracy": 1,
     "--sample": 1,
     "--price": 1,
     "--json": 0,
@@ -59,15 +71,7 @@ def add_to(commands: Any) -> None:
     add_model(parser)
     add_images(parser)
     group = parser.add_argument_group("the examination")
-    group.add_argument(
-        "--clean", metavar="DIR", help="images from before the shift; they need no labels"
-    )
-    group.add_argument(
-        "--clean-accuracy",
-        type=float,
-        metavar="A",
-        help="accuracy of the model on clean images, as a share of 1, if it is known",
-    )
+    add_clean(group)
     group.add_argument(
         "--sample", type=int, default=500, metavar="N", help="images to examine (default: 500)"
     )
@@ -82,19 +86,15 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Examine, print the result, and return the exit code of the advice."""
     from soda_tta.cli.bar import Bar
-    from soda_tta.data import open_images
     from soda_tta.doctor import examine
 
     images = images_from(options)
     box = model_from(options)
-    clean = None
-    if options.clean is not None:
-        clean = open_images(options.clean, options.size, on_bad_image=options.on_bad_image)
     with Bar("examining", quiet=options.json) as bar:
         examination = examine(
             images,
             box,
-            clean=clean,
+            clean=clean_from(options),
             clean_accuracy=options.clean_accuracy,
             price=options.price,
             sample=options.sample,
@@ -127,17 +127,22 @@ def with_flags(examination: Examination) -> Examination:
 
 
 def adapt_command(words: Sequence[str], examination: Examination) -> str:
-    """The command that follows the advice, with the options of this command."""
+    """The command that follows the advice, with the options of this command.
+
+    Clean images without their accuracy are of no use to it.
+    """
+    unknown = {"--clean": 1} if examination.clean_accuracy is None else {}
+    left_out = {**DOCTOR_OPTIONS, **unknown}
     kept: list[str] = []
     skipped = 0
     for word in words[list(words).index("doctor") + 1 :]:
         name, equals, _ = word.partition("=")
         # options may be abbreviated
-        matches = [option for option in DOCTOR_OPTIONS if len(name) > 3 and option.startswith(name)]
+        matches = [option for option in left_out if len(name) > 3 and option.startswith(name)]
         if skipped:
             skipped -= 1
         elif matches:
-            skipped = 0 if equals else DOCTOR_OPTIONS[matches[0]]
+            skipped = 0 if equals else left_out[matches[0]]
         else:
             kept.append(word)
     budget = f"{examination.budget:g}"
@@ -152,31 +157,40 @@ def show(examination: Examination, options: argparse.Namespace, command: str | N
     from soda_tta.cli.display import money
 
     console = Console(highlight=False, markup=False)
-    by_purpose = [f"{purpose} {count:,}" for purpose, count in examination.queries.items()]
-    total = examination.total_queries
-    console.print(
-        f"{options.images}: {examination.sampled:,} of {examination.images:,} images, "
-        f"{total:,} of at most {examination.query_limit:,} queries "
-        f"({', '.join(by_purpose) or 'none'}{money(total, options.price)}), "
-        f"{examination.seconds:.1f} s\n",
-        soft_wrap=True,
-    )
-    for finding in examination.findings:
-        show_finding(finding, console)
-    if examination.failure:
-        console.print(f"\nincomplete: {examination.failure}", style="red", soft_wrap=True)
-    conclusion = f"\n{examination.advice}: {examination.sentence}"
+    conclusion = f"{examination.advice}: {examination.sentence}"
     console.print(conclusion, style="bold", soft_wrap=True)
     if command is not None:
         console.print(f"  {command}", soft_wrap=True)
+    if examination.failure:
+        console.print(f"incomplete: {examination.failure}", style="red", soft_wrap=True)
+    by_purpose = [f"{purpose} {count:,}" for purpose, count in examination.queries.items()]
+    total = examination.total_queries
+    console.print(
+        f"\n{options.images}: {examination.sampled:,} of {counted(examination.images, 'image')}, "
+        f"{total:,} of at most {examination.query_limit:,} queries "
+        f"({', '.join(by_purpose) or 'none'}{money(total, options.price)}), "
+        f"{examination.seconds:.1f} s",
+        soft_wrap=True,
+    )
+    worth_it = [each for each in examination.findings if each.name in WORTH_IT]
+    usable = [each for each in examination.findings if each.name not in WORTH_IT]
+    for heading, findings in (
+        ("Is adapting worth it?", worth_it),
+        ("Can the model and the images be used?", usable),
+    ):
+        if findings:
+            console.print(f"\n{heading}", style="bold")
+        for finding in findings:
+            show_finding(finding, console)
 
 
 def show_finding(finding: Finding, console: Console) -> None:
-    """Print one finding: state and name, then its sentence and its remedy in a column."""
+    """Print one finding: what it means and its name, then its sentence and remedy in a column."""
     from rich.text import Text
 
+    words = WORTH_IT_WORDS if finding.name in WORTH_IT else USABLE_WORDS
     margin = Text.assemble(
-        (f"{finding.state:<7}", COLOURS[finding.state]), f"  {finding.name:<13}  "
+        (f"{words[finding.state]:<7}", COLOURS[finding.state]), f"  {finding.name:<13}  "
     )
     width = max(40, min(console.width, 120) - len(margin))
     first, *rest = textwrap.wrap(finding.sentence, width)

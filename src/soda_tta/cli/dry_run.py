@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import money, table
-from soda_tta.cli.options import model_from
+from soda_tta.cli.options import clean_from, model_from
 
 if TYPE_CHECKING:
     from soda_tta.data import Images
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     """Print what the run would cost. The model is loaded, but no query is sent."""
     from soda_tta.engine.adapt import check_call
+    from soda_tta.engine.clean import open_clean
     from soda_tta.engine.plan import plan_run
     from soda_tta.engine.working_size import at_working_size
 
-    plan = plan_run(method, len(images), options.budget)
+    clean = open_clean(clean_from(options), options.clean_accuracy, options.seed)
+    clean_count = 0 if clean is None else len(clean.images)
+    plan = plan_run(method, len(images), options.budget, clean=clean_count)
     box = model_from(options)
     check_call(method, at_working_size(images, box.input.size), box, options.seed)
     if options.json:

@@ -203,3 +203,33 @@ def images_from(options: argparse.Namespace) -> Images:
     from soda_tta.data import open_images
 
     return open_images(options.images, options.size, on_bad_image=options.on_bad_image)
+
+
+def add_clean(group: argparse._ArgumentGroup, use: str = "") -> None:
+    """Add --clean and --clean-accuracy; `use` is what else to know about the images."""
+    group.add_argument(
+        "--clean",
+        metavar="DIR",
+        help=f"images from before the shift; they need no labels{use}",
+    )
+    add_clean_accuracy(group)
+
+
+def add_clean_accuracy(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add --clean-accuracy."""
+    parser.add_argument(
+        "--clean-accuracy",
+        type=float,
+        metavar="A",
+        help="accuracy of the model on clean images, as a share of 1, if it is known: "
+        "it allows an estimate of the accuracy without labels",
+    )
+
+
+def clean_from(options: argparse.Namespace) -> Images | None:
+    """The images that --clean and --size specify."""
+    from soda_tta.data import open_images
+
+    if options.clean is None:
+        return None
+    return open_images(options.clean, options.size, on_bad_image=options.on_bad_image)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.cli.display import table
-from soda_tta.cli.options import add_json, price
+from soda_tta.cli.options import add_clean_accuracy, add_json, price
 
 EXAMPLES = """\
 examples:
@@ -52,6 +52,12 @@ def add_to(commands: Any) -> None:
         help="names of the model's classes, one per line, in the model's order",
     )
     parser.add_argument(
+        "--clean",
+        metavar="RUN",
+        help="a run on clean images (adapt --method deployed), for runs made without --clean",
+    )
+    add_clean_accuracy(parser)
+    parser.add_argument(
         "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
     )
     parser.add_argument(
@@ -80,6 +86,8 @@ def run(options: argparse.Namespace) -> int:
         labels=options.labels,
         classes=options.classes,
         price=options.price,
+        clean=options.clean,
+        clean_accuracy=options.clean_accuracy,
     )
     if options.json:
         print(json.dumps({"page": str(report.path), **report.facts}))

@@ -42,7 +42,9 @@ def print_summary(
         line("answers changed", "not known yet: the adapted images were not sent to the model")
     else:
         line("answers changed", f"{run.changed:,} ({run.changed / len(run.before):.1%})")
-        hint = "" if labels else " (to measure it: soda-tta report --labels)"
+        hint = ""
+        if not labels and run.clean is None:
+            hint = " (better: --clean and --clean-accuracy, or labels: soda-tta report --labels)"
         print_chart(console, run, hint)
     if run.card.chosen_lr is not None:
         line("chosen lr", f"{run.card.chosen_lr:g}")
@@ -80,20 +82,23 @@ def report_command(out: str, images: str, labels: str | None, classes: str | Non
 
 
 def print_chart(console: Console, run: Run, hint: str) -> None:
-    """Estimated accuracy and confidence, before above after."""
-    from soda_tta.judging.estimate import estimate_accuracy
+    """What is known about the accuracy, and the confidence, before above after."""
+    from soda_tta.judging.estimate import Estimate, estimate_accuracy
 
     assert run.after is not None
     moments = (("before", run.before, "yellow"), ("after", run.after, "blue"))
+    accuracy = (run.card.clean or {}).get("accuracy")
     console.print(f"  accuracy, estimated without labels{hint}", style="dim")
     for name, probabilities, style in moments:
-        estimate = estimate_accuracy(probabilities)
-        drawn = bar(estimate.accuracy, encoding=console.encoding)
-        most = "at most " if estimate.bound else ""  # the model returns classes only
-        interval = f"({estimate.low:.0%} to {estimate.high:.0%})"
+        estimate = estimate_accuracy(probabilities, clean=run.clean, clean_accuracy=accuracy)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
-        console.print(drawn, end="", style=style, markup=False)
-        console.print(f"  {most}{estimate.accuracy:4.0%}  {interval}", markup=False)
+        if not isinstance(estimate, Estimate):
+            console.print("not enough to estimate", markup=False)
+            continue
+        if not estimate.bound:
+            drawn = bar(estimate.accuracy, encoding=console.encoding)
+            console.print(f"{drawn}  ", end="", style=style, markup=False)
+        console.print(estimate.short, markup=False)
     console.print("  confidence, from 0 to 1", style="dim")
     for name, probabilities, style in moments:
         confidence = probabilities.max(axis=1)

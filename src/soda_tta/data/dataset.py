@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from soda_tta.data.images import Images
+from soda_tta.data.images import Images, Subset
 from soda_tta.data.resizing import size_text
 from soda_tta.errors import ImageError
 from soda_tta.types import Array
@@ -99,39 +99,6 @@ class Dataset(Images):
         if self.labels is not None:
             summary = f"{len(self.classes or np.unique(self.labels))} classes"
         return f"<{self.title}: {len(self)} images of {size_text(self.size)}, {summary}>"
-
-
-class Subset(Images):
-    """Some images of a set, by position.
-
-    Parameters
-    ----------
-    images : Images
-        The whole set.
-    positions : array of int
-        Which images, in which order; at least one.
-    """
-
-    def __init__(self, images: Images, positions: Array) -> None:
-        if not len(positions):
-            raise ImageError("no image is selected; a data set holds at least one.")
-        self.images = images
-        self.positions = positions
-        self.size = images.size
-        self.resize = images.resize
-        self.table = images.table
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def take(self, indices: Array | slice) -> Array:
-        return self.images[self.positions[indices]]
-
-    def name(self, index: int) -> str:
-        return self.images.name(int(self.positions[index]))
-
-    def path(self, index: int) -> Path | None:
-        return self.images.path(int(self.positions[index]))
 
 
 def check_labels(

@@ -109,6 +109,35 @@ class Images(ABC):
         return {**facts, "skipped": list(self.skipped)} if self.skipped else facts
 
 
+class Subset(Images):
+    """Some images of a set, by position.
+
+    Parameters
+    ----------
+    images : Images
+        The whole set.
+    positions : array of int
+        Which images, in which order; at least one.
+    """
+
+    def __init__(self, images: Images, positions: Array) -> None:
+        if not len(positions):
+            raise ImageError("no image is selected; a data set holds at least one.")
+        self.images = images
+        self.positions = positions
+        self.size = images.size
+        self.resize = images.resize
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def take(self, indices: Array | slice) -> Array:
+        return self.images[self.positions[indices]]
+
+    def name(self, index: int) -> str:
+        return self.images.name(int(self.positions[index]))
+
+
 class ArrayImages(Images):
     """An array in memory or memory-mapped.
 

@@ -9,16 +9,22 @@ from typing import Literal
 from soda_tta.doctor.finding import Finding
 from soda_tta.engine.plan import Plan, plan_run
 from soda_tta.errors import BudgetError
-from soda_tta.judging.estimate import Estimate
+from soda_tta.judging.estimate import Estimate, NoEstimate
 from soda_tta.methods import all_methods
+from soda_tta.wording import counted
 
 # go, try: adapt. leave: do not adapt. fix: repair the model first. unknown: the model failed.
 Advice = Literal["go", "try", "leave", "fix", "unknown"]
 
 # Findings about the model. If one of them is bad, the model must be repaired first.
 MODEL_FINDINGS = ("answers", "digits", "completeness", "repeatability", "sensitivity")
-# Estimated accuracy above which a restoration that may help is more likely to harm.
+# Accuracy, or its stand-in `agreement_score`, above which a restoration that may help is more
+# likely to harm.
 HIGH_ACCURACY = 0.85
+CALIBRATE = (
+    'Pass clean images and the accuracy known for them (clean="DIR", clean_accuracy=0.9), or '
+    "measure it with labels of some images."
+)
 SEARCH_QUERIES = 20_000  # enough for a search by candidates, however many images share them
 LEAST_BUDGET = 5.0  # queries per image
 MOST_BUDGET = 30.0
@@ -70,8 +76,8 @@ def check_cost(recommendation: Recommendation, images: int, price: float | None)
         return Finding(
             name="cost",
             state="caution",
-            sentence=f"{method} cannot learn from {images:,} images with {budget:g} queries per "
-            "image.",
+            sentence=f"{method} cannot learn from {counted(images, 'image')} with {budget:g} "
+            "queries per image.",
             measurements={"method": method, "budget": budget},
             remedy=f"Use {images_needed(images)} images or more.",
         )
@@ -90,15 +96,29 @@ def check_cost(recommendation: Recommendation, images: int, price: float | None)
         name="cost",
         state="good",
         sentence=f"{method} with a budget of {budget:g} queries per image would use "
-        f"{plan.total:,} queries for {images:,} images "
+        f"{plan.total:,} queries for {counted(images, 'image')} "
         f"({plan.queries_per_image:.1f} per image{money}).",
         measurements=measurements,
     )
 
 
-def check_accuracy(estimate: Estimate) -> Finding:
-    """High accuracy is a caution, because it leaves little to gain."""
+def check_accuracy(estimate: Estimate | NoEstimate, agreement: float) -> Finding:
+    """High accuracy is a caution, because it leaves little to gain; so is an unknown one.
+
+    `agreement` is the `agreement_score` of the same responses.
+    """
+    if isinstance(estimate, NoEstimate):
+        return Finding(
+            name="accuracy",
+            state="caution",
+            sentence=estimate.sentence,
+            measurements={"accuracy": None, "low": None, "high": None, "agreement": agreement},
+            remedy=CALIBRATE,
+        )
     is_high = estimate.accuracy >= HIGH_ACCURACY and not estimate.bound
+    remedy = CALIBRATE if estimate.bound else ""
+    if is_high:
+        remedy = "There is little to gain here. See the finding 'trial'."
     return Finding(
         name="accuracy",
         state="caution" if is_high else "good",
@@ -108,8 +128,10 @@ def check_accuracy(estimate: Estimate) -> Finding:
             "low": estimate.low,
             "high": estimate.high,
             "error": estimate.error,
+            "bound": estimate.bound,
+            "agreement": agreement,
         },
-        remedy="There is little to gain here. See the finding 'trial'." if is_high else "",
+        remedy=remedy,
     )
 
 
@@ -126,8 +148,8 @@ def check_image_count(images: int, classes: int) -> Finding:
     return Finding(
         name="images",
         state="caution",
-        sentence=f"{images:,} images for {classes} classes are few: mutual information needs a few "
-        "hundred, and these findings are rough.",
+        sentence=f"{counted(images, 'image')} for {classes} classes: mutual information needs a "
+        "few hundred, and these findings are rough.",
         measurements=measurements,
         remedy="Collect more images from the same camera. They need no labels.",
     )
@@ -138,27 +160,44 @@ def advise(
     estimate: Estimate | None,
     failure: str | None,
     images: int | None = None,
+    *,
+    looks_right: bool = False,
 ) -> tuple[Advice, str]:
-    """The advice and its reason. `images` is their number, None if it is certainly enough."""
+    """The advice and its reason.
+
+    `images` is their number, None if it is certainly enough. `looks_right` means that predictions
+    are confident and evenly spread over the classes, which counts where there is no estimate.
+    """
     by_name = {finding.name: finding for finding in findings}
     obstacle = _obstacle(by_name, images)
     if obstacle is not None:
         return obstacle
     if "trial" in by_name and by_name["trial"].state == "good":
         return "go", "Adapting is likely to help: even a simple restoration does."
-    if failure is not None or estimate is None:
+    if failure is not None or "accuracy" not in by_name:
         return "unknown", "The examination is incomplete."
     restorations = "simple restorations could not be tried"
     if "trial" in by_name:
         restorations = "no simple restoration helps with certainty"
-    at_most = "at most " if estimate.bound else ""
-    correct = f"{at_most}about {estimate.accuracy:.0%} of the predictions are correct"
-    if estimate.accuracy >= HIGH_ACCURACY and not estimate.bound:
+    correct, little_to_gain = _correct(estimate, looks_right)
+    if little_to_gain:
         return "leave", f"There is little to gain: {correct}, and {restorations}."
     sentence = f"Adapting may help: {correct}, but {restorations}. Rely on the run's own verdict."
     if "shift" not in by_name:
         sentence += ' Pass clean images (clean="DIR") to check whether these are shifted at all.'
     return "try", sentence
+
+
+def _correct(estimate: Estimate | None, looks_right: bool) -> tuple[str, bool]:
+    """How many predictions are correct, as far as it is known; and whether that is nearly all."""
+    if estimate is not None and not estimate.bound:
+        text = f"about {estimate.accuracy:.0%} of the predictions are correct"
+        return text, estimate.accuracy >= HIGH_ACCURACY
+    if estimate is not None:
+        return f"at most {estimate.accuracy:.0%} of the predictions can be correct", False
+    if looks_right:
+        return "predictions are confident and evenly spread over the classes", True
+    return "how many predictions are correct is not known", False
 
 
 def _obstacle(by_name: dict[str, Finding], images: int | None) -> tuple[Advice, str] | None:
@@ -180,6 +219,7 @@ def _obstacle(by_name: dict[str, Finding], images: int | None) -> tuple[Advice, 
         needed = images_needed(images)
         return (
             "leave",
-            f"{images} images are too few to learn from and to judge by: collect {needed} or more.",
+            f"{counted(images, 'image')}: too few to learn from and to judge by. "
+            f"Collect {needed} or more.",
         )
     return None

@@ -32,7 +32,8 @@ class Examination:
     findings : list of Finding
         The result of every check.
     estimate : Estimate or None
-        The accuracy estimated without labels; None if the model did not respond.
+        The accuracy estimated without labels, or an upper bound; None if there is not enough to
+        estimate it, which the finding "accuracy" explains.
     method, budget : str and float
         The method to use and its budget in queries per image.
     images, sampled : int
@@ -47,6 +48,8 @@ class Examination:
         What went wrong, if the examination is incomplete.
     seed : int
         The seed it was made with.
+    clean_accuracy : float or None
+        The accuracy on clean images, if it was specified.
     """
 
     advice: Advice
@@ -62,6 +65,7 @@ class Examination:
     seconds: float
     failure: str | None = None
     seed: int = 0
+    clean_accuracy: float | None = None
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of that name."""
@@ -109,8 +113,8 @@ def examine(
     clean : path, array or Images, default=None
         Images as they were before the shift, without labels. They show whether there is a shift.
     clean_accuracy : float, default=None
-        The accuracy of the model on the clean images, as a share in (0, 1], if it is known. It
-        calibrates the estimate of the accuracy.
+        The accuracy of the model on the clean images, as a share in (0, 1], if it is known.
+        Without it there is at most an upper bound of the accuracy, and no estimate.
     price : float, default=None
         Price per 1,000 queries, in any currency. By default no cost is reported.
     sample : int, default=500
@@ -159,7 +163,13 @@ def examine(
     if examiner.probabilities is not None:
         findings.append(check_image_count(count, examiner.probabilities.shape[1]))
     findings.append(check_cost(recommendation, count, price))
-    advice, sentence = advise(findings, examiner.estimate, examiner.failure, count)
+    advice, sentence = advise(
+        findings,
+        examiner.estimate,
+        examiner.failure,
+        count,
+        looks_right=examiner.looks_right,
+    )
     return Examination(
         advice=advice,
         sentence=sentence,
@@ -174,6 +184,7 @@ def examine(
         seconds=round(time.perf_counter() - began, 3),
         failure=examiner.failure,
         seed=seed,
+        clean_accuracy=clean_accuracy,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from soda_tta.adaptors.bank import SMALLEST
 from soda_tta.box import Box, Ledger, Metered
 from soda_tta.data import Images
-from soda_tta.doctor.advice import check_accuracy
+from soda_tta.doctor.advice import HIGH_ACCURACY, check_accuracy
 from soda_tta.doctor.balance import EVEN, check_balance, evenness
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.probabilities import (
@@ -25,8 +25,9 @@ from soda_tta.doctor.sensitivity import check_sensitivity
 from soda_tta.doctor.shift import check_shift
 from soda_tta.doctor.trial import FEWEST, RESTORATIONS, try_restorations
 from soda_tta.errors import BoxUnavailable, ImageError, SodaError
-from soda_tta.judging.estimate import Estimate, classes_alone, estimate_accuracy
-from soda_tta.types import Array
+from soda_tta.judging.balanced import agreement_score, check_rows, classes_alone
+from soda_tta.judging.estimate import Estimate, estimate_accuracy
+from soda_tta.types import Array, Purpose
 
 Progress = Callable[[int, int], None]
 BATCH = 128  # images per call: a failure loses no more, and progress is visible
@@ -48,6 +49,7 @@ class Examiner:
     progress: Progress
     findings: list[Finding] = field(default_factory=list)
     estimate: Estimate | None = None
+    looks_right: bool = False  # confident predictions, evenly spread over the classes
     probabilities: Array | None = None  # of the chosen images
     clean_probabilities: Array | None = None
     noise: float = 0.0  # the largest difference between two responses to the same image
@@ -92,13 +94,15 @@ class Examiner:
         sentence = "The model returned no usable response."
         return Finding(name="answers", state="bad", sentence=sentence, remedy=remedy)
 
-    def query(self, images: Array, purpose: str = "probe") -> Array:
+    def query(self, images: Array, purpose: Purpose = "probe") -> Array:
         """Query the model, count the queries and report the progress."""
         rows = Metered(self.box, self.ledger, purpose)(images)
         self.progress(self.ledger.total, self.ledger.limit or 0)
         return rows
 
-    def query_all(self, images: Images, chosen: Array, keep: Callable[[Array], None]) -> None:
+    def query_all(
+        self, images: Images, chosen: Array, purpose: Purpose, keep: Callable[[Array], None]
+    ) -> None:
         """Query the chosen images in batches.
 
         `keep` receives all rows there are, even after a failure, which loses only its batch.
@@ -107,7 +111,7 @@ class Examiner:
         try:
             batch = min(BATCH, images.at_once)
             for start in range(0, len(chosen), batch):
-                rows.append(self.query(images[chosen[start : start + batch]], "select"))
+                rows.append(self.query(images[chosen[start : start + batch]], purpose))
         finally:
             if rows:
                 keep(np.concatenate(rows))
@@ -117,12 +121,13 @@ class Examiner:
 
         def keep(rows: Array) -> None:
             self.probabilities = rows
-            checks = (check_sums, check_digits, check_completeness, check_saturation)
+            self.findings.append(check_sums(rows, partial=self.box.partial))
+            checks = (check_digits, check_completeness, check_saturation)
             self.findings += [check(rows) for check in checks]
             if self.clean is None:
                 self.compare(None)
 
-        self.query_all(self.images, self.chosen, keep)
+        self.query_all(self.images, self.chosen, "select", keep)
 
     def query_clean_images(self) -> None:
         """One query per clean image, and the comparison of both sets."""
@@ -133,7 +138,7 @@ class Examiner:
             self.clean_probabilities = rows
 
         try:
-            self.query_all(self.clean, self.chosen_clean, keep)
+            self.query_all(self.clean, self.chosen_clean, "clean", keep)
         finally:
             self.compare(self.clean_probabilities)
 
@@ -145,22 +150,25 @@ class Examiner:
         shares = None
         if clean is not None and evenness(clean.argmax(axis=1), clean.shape[1]) < EVEN:
             shares = clean.mean(axis=0)  # better than to assume balanced classes
-        known_accuracy = None if clean is None else self.clean_accuracy
-        self.estimate = estimate_accuracy(
-            self.probabilities, shares=shares, clean=clean, clean_accuracy=known_accuracy
+        estimate = estimate_accuracy(
+            self.probabilities, clean=clean, clean_accuracy=self.clean_accuracy
         )
+        rows = check_rows(self.probabilities)
+        agreement = agreement_score(rows, shares)
+        self.looks_right = agreement >= HIGH_ACCURACY and not classes_alone(rows)
+        if isinstance(estimate, Estimate):
+            self.estimate = estimate
         if clean is not None and len(self.probabilities) >= FEWEST_TO_COMPARE:
-            clean_accuracy = known_accuracy or estimate_accuracy(clean, shares=shares).accuracy
             shift = check_shift(
                 self.probabilities,
                 clean,
-                accuracy=self.estimate.accuracy,
-                clean_accuracy=clean_accuracy,
+                agreement=agreement,
+                clean_agreement=agreement_score(check_rows(clean), shares),
                 seed=self.seed,
             )
             self.findings.append(shift)
         self.findings.append(check_balance(self.probabilities, clean))
-        self.findings.append(check_accuracy(self.estimate))
+        self.findings.append(check_accuracy(estimate, agreement))
 
     def repeat_queries(self) -> None:
         """Query some images again in a different batch, and once more if responses differ."""

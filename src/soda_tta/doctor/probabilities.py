@@ -14,12 +14,24 @@ SUM_TOLERANCE = 1e-4  # float16 rows of a thousand classes stay within it
 SATURATED = 1e-6  # this close to 1, a float32 probability does not follow the image any more
 NEXT_TO = 1e-5  # 0 and 1 are on every grid, and so are the values next to them
 SAME = 1e-5  # threads that add in a different order differ by less
+FILLED = 0.1  # share of rows with a filled-up rest above which it is no coincidence
 
 
-def check_sums(probabilities: Array) -> Finding:
-    """Whether rows sum to 1. The box has already refused rows that are far off."""
+def check_sums(probabilities: Array, *, partial: bool = False) -> Finding:
+    """Whether rows sum to 1. The box has already refused rows that are far off.
+
+    `partial` means that the box itself completes rows, so that their sums say nothing.
+    """
     worst = float(np.abs(probabilities.sum(axis=1, dtype=np.float64) - 1).max())
     measurements = {"largest_deviation": worst, "classes": probabilities.shape[1]}
+    if partial:
+        return Finding(
+            name="sum",
+            state="good",
+            sentence="Rows that do not sum to 1 are completed (partial=True): the classes without "
+            "a value share the rest.",
+            measurements={**measurements, "partial": True},
+        )
     if worst <= SUM_TOLERANCE:
         return Finding(
             name="sum",
@@ -45,8 +57,9 @@ def steps_per_unit(probabilities: Array) -> int | None:
     >>> steps_per_unit(np.array([[0.25, 0.75]])), steps_per_unit(np.array([[1 / 7, 6 / 7]]))
     (100, None)
     """
-    inner = (probabilities > NEXT_TO) & (probabilities < 1 - NEXT_TO)
-    exact = probabilities[inner].astype(np.float64)
+    kept = returned_values(probabilities)
+    inner = (kept > NEXT_TO) & (kept < 1 - NEXT_TO)
+    exact = kept[inner].astype(np.float64)
     if not len(exact):
         return None
     for steps in GRIDS:
@@ -54,6 +67,25 @@ def steps_per_unit(probabilities: Array) -> int | None:
         if np.abs(scaled - np.rint(scaled)).max() <= 2e-7 * steps + 1e-9:
             return steps
     return None
+
+
+def returned_values(probabilities: Array) -> Array:
+    """The values that the model returned, without those that complete a row to a sum of 1.
+
+    Whoever completes rows (`partial=True`, or a service) gives the same value to all classes that
+    have none. That value is on no grid, and it hides that the others are. Rows without it summed to
+    more than 1 and were scaled, which also takes them off the grid: they are left out.
+
+    >>> returned_values(np.array([[0.5, 0.25, 0.125, 0.125]])).tolist()
+    [0.5, 0.25]
+    """
+    lowest = probabilities.min(axis=1, keepdims=True)
+    is_lowest = probabilities == lowest
+    filled = (is_lowest.sum(axis=1) > 1) & (lowest[:, 0] > 0)
+    if filled.mean() < FILLED or is_lowest[filled].all():
+        return probabilities.ravel()
+    values: Array = probabilities[filled][~is_lowest[filled]]
+    return values
 
 
 def _precision(steps: int) -> str:
@@ -97,7 +129,8 @@ def check_digits(probabilities: Array) -> Finding:
 
 def _unrounded(probabilities: Array) -> Finding:
     """Probabilities on no grid, in full or in half precision."""
-    if (probabilities == probabilities.astype(np.float16)).all():
+    kept = returned_values(probabilities)
+    if (kept == kept.astype(np.float16)).all():
         return Finding(
             name="digits",
             state="good",
@@ -153,6 +186,15 @@ def check_completeness(probabilities: Array) -> Finding:
             "same value.",
             measurements=measurements,
             remedy="Request all classes from the model: the objective depends on all of them.",
+        )
+    if classes - most >= 2:
+        return Finding(
+            name="completeness",
+            state="caution",
+            sentence=f"At most {most} of {classes} classes have a value of their own, and fewer "
+            "for most images: small probabilities are rounded away or cut off.",
+            measurements=measurements,
+            remedy="Request more digits and all classes from the model, if it can return them.",
         )
     return Finding(
         name="completeness",

@@ -11,12 +11,13 @@ import numpy as np
 
 from soda_tta.doctor.finding import Finding
 from soda_tta.types import Array
+from soda_tta.wording import counted
 
 LEVEL = 0.01  # one clean set in a hundred is called shifted
 PERMUTATIONS = 999  # the smallest p-value is then 0.001
 HIGHEST = 5  # how many of the highest probabilities are compared
 CLASSES = 30  # how many of the most probable classes are compared
-NOTABLE = 0.03  # a smaller drop of accuracy is within the error of the estimate
+NOTABLE = 0.03  # a smaller drop of the agreement is within its error
 
 
 @dataclass(frozen=True)
@@ -87,27 +88,29 @@ def check_shift(
     probabilities: Array,
     clean: Array,
     *,
-    accuracy: float,
-    clean_accuracy: float,
+    agreement: float,
+    clean_agreement: float,
     seed: int = 0,
 ) -> Finding:
     """Whether the images are shifted: adapting undoes a shift, and harms without one.
 
-    `clean` are the responses to clean images; both accuracies are estimates.
+    `clean` are the responses to clean images. The agreements are `agreement_score` of both sets:
+    how confidently each is divided evenly among the classes.
     """
     test = two_sample_test(probabilities, clean, seed=seed)
     measurements = {
         "p_value": test.p_value,
         "level": LEVEL,
         "distance": test.distance,
-        "estimated_accuracy": accuracy,
-        "estimated_clean_accuracy": clean_accuracy,
+        "agreement": agreement,
+        "clean_agreement": clean_agreement,
         "images": len(probabilities),
         "clean_images": len(clean),
     }
     summary = (
-        f"p = {test.p_value:.3g} (permutation test on the responses to {len(probabilities)} images "
-        f"and {len(clean)} clean images; false alarms at most {LEVEL:.0%})"
+        f"p = {test.p_value:.3g} (permutation test on the responses to "
+        f"{counted(len(probabilities), 'image')} and {counted(len(clean), 'clean image')}; "
+        f"false alarms at most {LEVEL:.0%})"
     )
     if test.p_value > LEVEL:
         return Finding(
@@ -118,13 +121,13 @@ def check_shift(
             remedy="Leave the images as they are: without a shift, adapting can only harm. More "
             "images are needed to detect a slight shift.",
         )
-    accuracies = f"estimated accuracy {accuracy:.0%}, on clean images {clean_accuracy:.0%}"
-    if clean_accuracy - accuracy < NOTABLE:
+    scores = f"confident, evenly spread predictions: {agreement:.0%}, clean {clean_agreement:.0%}"
+    if clean_agreement - agreement < NOTABLE:
         return Finding(
             name="shift",
             state="caution",
-            sentence="The responses differ from those to clean images, but accuracy hardly does "
-            f"({accuracies}): {summary}.",
+            sentence="The responses differ from those to clean images, but are as good "
+            f"({scores}): {summary}.",
             measurements=measurements,
             remedy="Check whether the clean images show other classes. An image adaptor cannot "
             "undo that.",
@@ -132,6 +135,6 @@ def check_shift(
     return Finding(
         name="shift",
         state="good",
-        sentence=f"The images are shifted ({accuracies}): {summary}.",
+        sentence=f"The images are shifted ({scores}): {summary}.",
         measurements=measurements,
     )

@@ -14,6 +14,7 @@ from soda_tta.adaptors.bank import NAMES
 from soda_tta.doctor.finding import Finding
 from soda_tta.objectives.equations import mutual_information
 from soda_tta.types import Array
+from soda_tta.wording import counted
 
 FEWEST = 24  # images per restoration; with fewer, mutual information means nothing
 RESAMPLES = 400
@@ -104,15 +105,15 @@ def try_restorations(
             name="trial",
             state="good",
             sentence=f"A simple restoration already helps: {best} raises the mutual information of "
-            f"{len(before)} images by {gain:.2f} nats (at least {bound:.2f}, with "
+            f"{counted(len(before), 'image')} by {gain:.2f} nats (at least {bound:.2f}, with "
             f"{1 - LEVEL:.0%} confidence).",
             measurements=measurements,
         )
     return Finding(
         name="trial",
         state="caution",
-        sentence=f"None of {len(gains)} simple restorations helps {len(before)} images with "
-        f"certainty (the best is {best}, {gain:+.2f} nats of mutual information). If there is "
+        sentence=f"None of {len(gains)} simple restorations helps {counted(len(before), 'image')} "
+        f"with certainty (the best is {best}, {gain:+.2f} nats of mutual information). If there is "
         "anything to gain, finding it needs a search.",
         measurements=measurements,
         remedy="Let the run judge itself on images it did not learn from, and leave the images "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from soda_tta.box import Box, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.engine.card import make_card
+from soda_tta.engine.clean import open_clean
 from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.groups import make_groups
@@ -23,12 +25,14 @@ from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.stopwatch import Stopwatch
 
 
-def adapt(
+def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     images: Any,
     box: Any,
     *,
     method: str | Method = "soda-e",
     budget: float | None = None,
+    clean: Any = None,
+    clean_accuracy: float | None = None,
     seed: int = 0,
     groups: Any = None,
     out: str | Path | None = None,
@@ -47,6 +51,10 @@ def adapt(
     box : the deployed model: whatever `load_box` takes.
     method : a name from `soda-tta methods`, your own as "file.py:name", or a Method.
     budget : the most queries per image, all purposes together; by default what the method needs.
+    clean : images from before the shift, without labels; at most 500 of them are sent once, within
+        the budget. With `clean_accuracy` they calibrate estimates of the accuracy. They do not
+        change what is learned.
+    clean_accuracy : the accuracy of the model on such images, as a share in (0, 1].
     seed : everything random follows from it.
     groups : which images belong together, such as frames of one scene: a sequence with one value
         per image, or a rule for image files ("folder", "csv:COLUMN", "exif:TAG", "name:REGEX");
@@ -76,10 +84,12 @@ def adapt(
     chosen = find_method(method).but(**settings)
     deployed = load_box(box)
     source = at_working_size(open_images(images), deployed.input.size)
-    plan = plan_run(chosen, len(source), budget)
     check_call(chosen, source, deployed, seed)
+    known = open_clean(clean, clean_accuracy, seed)
+    plan = plan_run(chosen, len(source), budget, clean=0 if known is None else len(known.images))
     grouping = make_groups(source, groups, chosen)
     card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
+    card = replace(card, clean=None if known is None else known.card())
     with (
         RunFolder.open(out, card.facts(), resume=resume) as folder,
         shown(listener, progress=progress) as audience,
@@ -90,6 +100,7 @@ def adapt(
             return Run.load(folder.path)
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
         execution.groups = None if grouping is None else grouping.numbers
+        execution.clean = known
         execution.listen(audience, stop)
         run = execution.execute(is_new=not resume)
         if folder.path is not None:

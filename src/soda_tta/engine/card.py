@@ -19,7 +19,7 @@ from soda_tta.storage.run_folder import FORMAT
 
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
 # Absent from the JSON while they are None.
-OPTIONAL = ("groups", "code", "command", "chosen_lr", "reliable", "averaged")
+OPTIONAL = ("groups", "code", "command", "clean", "chosen_lr", "reliable", "averaged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,7 @@ class Card:
     groups : how images that belong together were stated; None if they were found.
     code : digest of the class of a user's own method; None for built-in methods.
     command : what the user typed, for the report to repeat.
+    clean : count and fingerprint of the clean images, and the accuracy known for them.
     chosen_lr : the learning rate that won, where several competed.
     reliable : how many pseudo-labels were trusted.
     averaged : True if each answer is the mean of the unadapted and the adapted one.
@@ -54,6 +55,7 @@ class Card:
     groups: dict[str, Any] | None = None
     code: str | None = None
     command: list[str] | None = None
+    clean: dict[str, Any] | None = None
     chosen_lr: float | None = None
     reliable: int | None = None
     averaged: bool | None = None
@@ -104,7 +106,7 @@ def make_card(
             "epochs": plan.epochs,
             "rungs": list(plan.rungs),
             "queries": plan.queries,
-            "limit": plan.limit,
+            "limit": plan.hard_limit,
         },
     )
 

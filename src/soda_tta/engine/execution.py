@@ -14,6 +14,7 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box import Box, Ledger, Meter
 from soda_tta.data import Images
 from soda_tta.engine.card import Card
+from soda_tta.engine.clean import Clean
 from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Step, Waiting
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
@@ -61,10 +62,13 @@ class Execution:
         self.listener: Listener | None = None
         self.stop: Callable[[], bool] = lambda: False
         self.groups: Array | None = None
+        self.clean: Clean | None = None
+        self.clean_responses: Array | None = None
         # White-box passes cost nothing, so nothing is billed for a response that a crash loses.
         book = folder.book() if method.needs == "probabilities" else Book(None)
-        ledger = Ledger(plan.limit, book, margin=plan.margin)
-        self.meter = Meter(box, ledger, folder.transcript("asked"), self.wait)
+        ledger = Ledger(plan.hard_limit, book, margin=plan.margin)
+        transcript = folder.transcript("asked")
+        self.meter = Meter(box, ledger, transcript, self.wait, aside=plan.clean)
 
     def listen(self, listener: Listener | None, stop: Callable[[], bool]) -> None:
         """Choose who receives events, and who may stop the run."""
@@ -92,6 +96,10 @@ class Execution:
         first = self._pass(Identity(), "select")
         try:
             before = first.run()
+            if self.clean is not None:
+                self.clean_responses = self._pass(
+                    Identity(), "clean", images=self.clean.images
+                ).run()
         except Interrupted:
             outcome = Outcome(stopped="interrupted", reason="Stopped during the first pass.")
             return self._result(first.so_far(), None, outcome, [])
@@ -133,9 +141,10 @@ class Execution:
         purpose: Purpose,
         fallback: Array | None = None,
         known: Array | None = None,
+        images: Images | None = None,
     ) -> Pass:
         return Pass(
-            self.images,
+            self.images if images is None else images,
             adaptor,
             self.meter,
             purpose,
@@ -191,6 +200,7 @@ class Execution:
             notices=self.notices,
             verdict=outcome.verdict,
             candidate=outcome.candidate,
+            clean=self.clean_responses,
         )
 
 

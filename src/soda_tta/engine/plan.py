@@ -19,11 +19,12 @@ class Plan:
     images: int
     epochs: int  # 0: nothing is learned
     queries: dict[str, int]  # by purpose; the most there will be
-    limit: int | None  # the hard limit in queries; None for no limit
+    limit: int | None  # the most queries for the images; None for no limit
     shortened: bool = False  # the budget does not cover the whole method
     rungs: tuple[int, ...] = ()  # epochs at which learning rates are compared, if several compete
     last_epoch: int | None = None  # of the last step, if it is not `epochs`; 0 if unknown
     margin: int = 0  # queries within the limit that are left for requests without a response
+    clean: int = 0  # clean images; one query each, within the budget but not part of `limit`
 
     @property
     def planned_limit(self) -> int | None:
@@ -41,6 +42,11 @@ class Plan:
         return self.total / self.images
 
     @property
+    def hard_limit(self) -> int | None:
+        """The most queries that may be sent, those for clean images included."""
+        return None if self.limit is None else self.limit + self.clean
+
+    @property
     def learns(self) -> bool:
         """Whether queries are spent on learning."""
         return bool(self.queries.get("probe", 0) + self.queries.get("tune", 0))
@@ -53,7 +59,7 @@ class Plannable(Protocol):
         """What the method does with so many images and queries."""
 
 
-def plan_run(method: Plannable, images: int, budget: float | None = None) -> Plan:
+def plan_run(method: Plannable, images: int, budget: float | None = None, clean: int = 0) -> Plan:
     """Plan a method for a number of images under a budget.
 
     Parameters
@@ -61,6 +67,7 @@ def plan_run(method: Plannable, images: int, budget: float | None = None) -> Pla
     method : the method.
     images : the number of images.
     budget : the most queries per image, all purposes together; None for no limit.
+    clean : the number of clean images, each of which is sent once.
 
     Examples
     --------
@@ -76,7 +83,18 @@ def plan_run(method: Plannable, images: int, budget: float | None = None) -> Pla
             f"a budget of {budget:g} queries per image cannot answer each of {images:,} images "
             "once; give at least 1."
         )
-    return method.plan(images, None) if limit is None else plan_within(method, images, limit)
+    if limit is None:
+        plan = method.plan(images, None)
+    elif limit < images + clean:
+        raise BudgetError(
+            f"a budget of {budget:g} queries per image cannot answer each of {images:,} images and "
+            f"{clean:,} clean images once; give at least {(images + clean) / images:.3g}."
+        )
+    else:
+        plan = plan_within(method, images, limit - clean)
+    if not clean:
+        return plan
+    return replace(plan, clean=clean, queries={**plan.queries, "clean": clean})
 
 
 def plan_within(method: Plannable, images: int, limit: int) -> Plan:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PHASES = {
     "select": "first pass",
+    "clean": "clean images",
     "evaluate": "answering",
     "tune": "choosing lr",
     "probe": "learning",
@@ -114,7 +115,7 @@ class Display:
         self.purpose = purpose
         total = self.ledger.total
         self.done = total if done is None else min(done, total)
-        spent = f"{self.done:,} of {self.plan.limit or self.plan.total:,} queries"
+        spent = f"{self.done:,} of {self.plan.hard_limit or self.plan.total:,} queries"
         self.bar.show(PHASES.get(purpose, purpose), self.done, spent, self.below)
 
 

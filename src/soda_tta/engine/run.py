@@ -48,6 +48,7 @@ class Run:
     candidate : what was judged, also if the verdict was to keep; `rejudge` can judge it again.
     earlier_verdicts : verdicts that later ones replaced, the first one first.
     unreached : images that keep their unadapted answer because the budget ran out.
+    clean : probabilities of the clean images; None without any.
     """
 
     before: Array
@@ -65,6 +66,7 @@ class Run:
     unreached: int = 0
     candidate: Candidate | None = None
     earlier_verdicts: list[Verdict] = field(default_factory=list)
+    clean: Array | None = None
 
     @property
     def probabilities(self) -> Array:
@@ -145,7 +147,7 @@ class Run:
         """Write the run to a folder: adaptor, answers, history, predictions.csv, then run.json."""
         folder = RunFolder(path)
         self.adaptor.save(folder.adaptor_path)
-        folder.write_answers(self.before, self.after)
+        folder.write_answers(self.before, self.after, self.clean)
         folder.write_history([step.facts() for step in self.history])
         folder.write_predictions(self.names, self.before, self.after)
         if self.candidate is not None:
@@ -162,7 +164,8 @@ class Run:
         Parameters
         ----------
         path : the file to write.
-        options : `images`, `labels`, `classes` and `price`, as in `soda_tta.report.write_report`.
+        options : `images`, `labels`, `classes`, `price`, `clean` and `clean_accuracy`, as in
+            `soda_tta.report.write_report`.
         """
         written: Path = load_own(WRITE_REPORT)(self, path, **options).path
         return written
@@ -195,6 +198,7 @@ class Run:
             unreached=facts["unreached_images"],
             candidate=load_candidate(RunFolder(path)),
             earlier_verdicts=[Verdict(**each) for each in facts.get("earlier_verdicts", ())],
+            clean=stored.clean,
         )
 
 

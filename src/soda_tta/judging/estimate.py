@@ -1,10 +1,15 @@
-"""How many predictions are correct, estimated from the probabilities alone.
+"""How many predictions are correct, without labels: only as far as that can be known.
 
-Mean confidence is of little use here. A model is over-confident exactly where images are shifted,
-and it then assigns most of them to a few favourite classes. So every image is first assigned a
-class such that all classes are equally frequent and the whole is as likely as possible. Where that
-agrees with the model's prediction, the prediction counts with its (tempered) confidence. Where it
-does not, the prediction counts nothing.
+From the responses to the images alone there is no estimate. How far a confidence can be trusted
+differs too much between models: one rule for all of them was 40 points too low for random forests
+and too high for some networks (docs/research/estimates.md). What can be given is an upper bound,
+from how often each class is predicted.
+
+Clean images and the accuracy that is known for them say how far to trust this model. A temperature
+makes its mean confidence on them equal to that accuracy. Every image is then assigned a class such
+that all classes are as frequent as they should be and the whole is as likely as possible. A
+prediction that is the assigned class counts with its confidence at that temperature, any other
+prediction counts nothing, and the sum is scaled to be correct for the clean images.
 """
 
 from __future__ import annotations
@@ -15,37 +20,42 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.objectives.tempering import tempered
-from soda_tta.types import Array
-
-TEMPERATURE = 1.25  # chosen, as all of this, on six corruptions (benchmarks/accuracy_estimates.py)
-MOST_ROWS = 1000  # more are sampled: the time of the assignment grows with the cube of their number
-LEAST_LIKELY = 1e-7  # a zero of a model that rounds its responses is not impossible
-# With fewer images per class, equally frequent classes are a poor description of any sample.
-FEW_PER_CLASS = 5
-EXACT = 1e-6  # a probability this close to 1 is a class without a probability ...
-MOSTLY = 0.8  # ... and the model returns only classes if it does so for this share of the images
-NORMAL_95 = 1.645  # nine tenths of a normal distribution lie within this many deviations
-ONLY_CLASSES = (
-    "At most about {:.0%} of the predictions are correct if the classes are equally frequent among "
-    "these images, estimated without labels from how often each class is predicted: nearly all "
-    "probabilities are exactly 1, and say no more than that.{}"
+from soda_tta.judging.balanced import (
+    balanced_agreement,
+    balanced_classes,
+    check_rows,
+    check_shares,
+    classes_alone,
+    equal_shares,
+    favourable_shares,
+    fitted_temperature,
+    largest_accuracy,
 )
-ROUGH = " There are few images for so many classes: this is a rough estimate."
+from soda_tta.types import Array
+from soda_tta.wording import counted
+
+MOST_ROWS = 500  # of either set; the time of the assignment grows with the cube of their number
+NORMAL_95 = 1.645  # nine tenths of a normal distribution lie within this many deviations
+SAYS_NOTHING = 0.95  # a higher bound is not worth a sentence
+
+# Where estimates were tested (benchmarks/estimate_coverage.py). Outside there are none.
+CLASSES = (5, 1000)  # fewest and most; with two, 88 of 100 intervals held
+FEWEST_IMAGES = 100  # of the images, and of the clean ones
+MOST_SCALED = 1.3  # a larger factor means that the clean images do not fit the assumptions either
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimator:
-    """A way to estimate accuracy, with its errors on the benchmark's held-out corruptions.
+    """A way to estimate accuracy, with its errors on the benchmark.
 
     Parameters
     ----------
     method : str
         Its name.
     error : float
-        Mean absolute error, as a share of 1.
+        Mean absolute error for boxes and shifts that did not calibrate it, as a share of 1.
     margin : float
-        Nine of ten errors are smaller, as a share of 1.
+        So large that it covered nineteen of twenty calibration cases, as a share of 1.
     """
 
     method: str
@@ -53,12 +63,14 @@ class Estimator:
     margin: float
 
 
-# The errors are those in results/accuracy_estimates.json; a test compares them.
-ONE_VIEW = Estimator(method="balanced agreement", error=0.025, margin=0.051)
-SCALED = Estimator(
-    method="balanced agreement, scaled to the clean accuracy", error=0.035, margin=0.067
+# The errors are those in results/estimate_coverage.json; a test compares them.
+CALIBRATED = Estimator(
+    method="balanced agreement, calibrated on clean images", error=0.041, margin=0.126
 )
-TWO_VIEWS = Estimator(method="balanced agreement of two views", error=0.023, margin=0.042)
+BOUND = "balance of the classes"
+REMEDY = (
+    "Clean images with a known accuracy allow an estimate, labels of some images a measurement."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,18 +80,17 @@ class Estimate:
     Parameters
     ----------
     accuracy : float
-        The estimate.
+        The estimate, or the upper bound.
     low, high : float
-        An interval that contained the truth nine times out of ten on the benchmark.
+        An interval that contained the truth at least nine times out of ten on the benchmark.
     method : str
         Name of the estimator.
     sentence : str
         What was estimated, how far to trust it and when it fails.
-    error : float
-        Mean absolute error of the method on the benchmark.
+    error : float or None
+        Mean absolute error of the method on the benchmark; None for a bound.
     bound : bool, default False
-        The model returns classes without probabilities. `accuracy` is then an upper bound, valid if
-        the classes are equally frequent.
+        `accuracy` is only an upper bound, valid if the classes are as frequent as assumed.
     """
 
     accuracy: float
@@ -87,208 +98,189 @@ class Estimate:
     high: float
     method: str
     sentence: str
-    error: float
+    error: float | None
     bound: bool = False
+
+    @property
+    def short(self) -> str:
+        """The numbers in a few words."""
+        if self.bound:
+            return f"at most {self.high:.0%}"
+        return f"{self.accuracy:.0%} ({self.low:.0%} to {self.high:.0%})"
 
     def facts(self) -> dict[str, Any]:
         """All fields, as plain JSON."""
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class NoEstimate:
+    """There is not enough to estimate the accuracy.
+
+    Parameters
+    ----------
+    sentence : str
+        Why, and what would be enough.
+    """
+
+    sentence: str
+
+
 def estimate_accuracy(
     probabilities: Array,
     *,
-    flipped: Array | None = None,
     shares: Array | None = None,
     clean: Array | None = None,
     clean_accuracy: float | None = None,
     seed: int = 0,
-) -> Estimate:
-    """Estimate the share of correct predictions from the probabilities alone.
+) -> Estimate | NoEstimate:
+    """Estimate the share of correct predictions from probabilities, as far as they allow it.
 
     Parameters
     ----------
     probabilities : array of shape (n, classes)
         Responses of the model, one row per image.
-    flipped : array of shape (n, classes), optional
-        Responses to the same images mirrored left to right, where that changes no class. This
-        second query per image makes the estimate better.
     shares : array of shape (classes,), optional
         How frequent each class is. By default all classes are equally frequent.
     clean : array of shape (m, classes), optional
-        Responses to images that are not shifted.
+        Responses to images that are not shifted, of classes as frequent as among the images.
     clean_accuracy : float in (0, 1], optional
-        The known accuracy on such images. With `clean` it scales the estimate to be correct there,
-        which an under-confident model needs.
+        The known accuracy on such images. Without `clean` and `clean_accuracy` there is no more
+        than an upper bound.
     seed : int, default 0
         Chooses the rows if there are more than 1,000.
 
+    Returns
+    -------
+    Estimate or NoEstimate
+        An estimate with its interval; or an upper bound, if it says anything; or the reason why
+        there is neither.
+
     Examples
     --------
-    All four predictions are class 0, so half of them must be wrong:
+    Two of ten classes are predicted for all images, so most predictions must be wrong:
 
-    >>> probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.55, 0.45]])
-    >>> round(estimate_accuracy(probabilities).accuracy, 2)
-    0.43
+    >>> rows = np.eye(10)[np.arange(500) % 2] * 0.8 + 0.02
+    >>> estimate = estimate_accuracy(rows)
+    >>> estimate.bound, round(estimate.accuracy, 2)
+    (True, 0.41)
     """
     rows = check_rows(probabilities)
-    if flipped is not None and np.shape(flipped) != rows.shape:
+    classes = rows.shape[1]
+    frequencies = equal_shares(classes) if shares is None else check_shares(shares, classes)
+    reason = "nothing tells how far to trust the confidence of this model"
+    predicted = rows.argmax(axis=1)
+    allowed = favourable_shares(predicted, classes) if shares is None else frequencies
+    high = largest_accuracy(predicted, allowed)
+    if clean is not None and clean_accuracy is not None:
+        check_clean_accuracy(clean_accuracy)
+        clean_rows = check_rows(clean)
+        reason = outside(rows, clean_rows, clean_accuracy, frequencies)
+        if not reason:
+            # With few images per class fewer predictions collide: as many of both are compared.
+            used = min(len(rows), len(clean_rows), MOST_ROWS)
+            accuracy = calibrated(
+                sampled(rows, used, seed), sampled(clean_rows, used, seed), clean_accuracy, shares
+            )
+            if accuracy is not None:
+                return _with_interval(accuracy, high, used, shares=shares)
+            reason = "the confidence of this model on the clean images does not fit its accuracy"
+    if high >= SAYS_NOTHING:
+        return NoEstimate(f"Not enough to estimate the accuracy: {reason}. {REMEDY}")
+    return Estimate(
+        accuracy=high,
+        low=0.0,
+        high=high,
+        method=BOUND,
+        sentence=f"At most {high:.0%} of the predictions can be correct if {assumed(shares)}: "
+        f"some classes are predicted too often. How many are correct is not known: {reason}. "
+        f"{REMEDY}",
+        error=None,
+        bound=True,
+    )
+
+
+def outside(rows: Array, clean: Array, clean_accuracy: float, shares: Array) -> str:
+    """Why an estimate would be outside of what was tested; empty if it is not."""
+    classes = rows.shape[1]
+    if clean.shape[1] != classes:
         raise ValueError(
-            f"flipped has shape {np.shape(flipped)}, probabilities {rows.shape}; they must match."
+            f"clean has {clean.shape[1]} classes, probabilities have {classes}; they must match."
         )
-    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS])
-    rows = rows[chosen]
-    assigned = balanced_classes(rows, shares)
-    estimator = ONE_VIEW
-    accuracy = balanced_agreement(rows, assigned)
-    only_classes = classes_alone(rows)
-    if clean is not None and clean_accuracy is not None and not only_classes:
-        on_clean = estimate_accuracy(clean, shares=shares, seed=seed).accuracy
-        estimator = SCALED
-        accuracy = scale(accuracy, on_clean, clean_accuracy)
-    elif flipped is not None:
-        second = check_rows(flipped)[chosen]
-        estimator = TWO_VIEWS
-        accuracy = float(second[np.arange(len(second)), assigned].mean())
-    return _with_interval(accuracy, rows, estimator, only_classes)
+    if not CLASSES[0] <= classes <= CLASSES[1]:
+        return f"estimates were tested with {CLASSES[0]} to {CLASSES[1]} classes, not {classes:,}"
+    for name, count in (("image", len(rows)), ("clean image", len(clean))):
+        if count < FEWEST_IMAGES:
+            return f"{counted(count, name)} are too few; {FEWEST_IMAGES} are enough"
+    if classes_alone(rows) or classes_alone(clean):
+        return "nearly all probabilities are exactly 1, and say no more than the class"
+    if largest_accuracy(clean.argmax(axis=1), shares) < clean_accuracy:
+        return "the clean images do not show all classes as often as assumed"
+    return ""
 
 
-def _with_interval(
-    accuracy: float, rows: Array, estimator: Estimator, only_classes: bool
-) -> Estimate:
-    """An accuracy with its interval and its sentence."""
-    margin = half_width(accuracy, len(rows), estimator)
+def calibrated(
+    rows: Array, clean: Array, clean_accuracy: float, shares: Array | None = None
+) -> float | None:
+    """Balanced agreement at the temperature of the clean images, scaled to be correct for them.
+
+    None if the clean images do not fit the assumptions.
+    """
+    temperature = fitted_temperature(clean, clean_accuracy)
+    on_clean = balanced_agreement(clean, balanced_classes(clean, shares), temperature)
+    if on_clean * MOST_SCALED < clean_accuracy:
+        return None
+    agreement = balanced_agreement(rows, balanced_classes(rows, shares), temperature)
+    return min(1.0, agreement * clean_accuracy / on_clean)
+
+
+def sampled(rows: Array, count: int, seed: int) -> Array:
+    """So many of the rows, in their order."""
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:count])
+    return rows[chosen]
+
+
+def half_width(accuracy: float, images: int) -> float:
+    """Half of the interval: the method's own margin and the sampling error of both sets."""
+    deviation = math.sqrt(2 * accuracy * (1 - accuracy) / images)
+    return math.hypot(CALIBRATED.margin, NORMAL_95 * deviation)
+
+
+def _with_interval(accuracy: float, bound: float, images: int, *, shares: Array | None) -> Estimate:
+    """An accuracy with its interval, which ends at the upper bound, and its sentence."""
+    margin = half_width(accuracy, images)
+    accuracy = min(accuracy, bound)
     low = max(0.0, accuracy - margin)
-    high = min(1.0, accuracy + margin)
-    few = len(rows) < FEW_PER_CLASS * rows.shape[1]
-    if only_classes:
-        return Estimate(
-            accuracy=accuracy,
-            low=0.0,
-            high=1.0 if few else high,
-            method="balance of the classes",
-            sentence=ONLY_CLASSES.format(accuracy, ROUGH if few else ""),
-            error=accuracy,
-            bound=True,
-        )
+    high = min(1.0, accuracy + margin, bound)
+    frequencies = "that all classes are equally frequent"
+    if shares is not None:
+        frequencies = "that the classes are as frequent as specified"
+    sentence = (
+        f"About {accuracy:.0%} of the predictions are correct ({low:.0%} to {high:.0%}), estimated "
+        f"without labels by {CALIBRATED.method}: in tests it was off by "
+        f"{100 * CALIBRATED.error:.1f} points on average. It assumes {frequencies} and "
+        "fails where they are not, or where images show none of the classes."
+    )
     return Estimate(
         accuracy=accuracy,
         low=low,
         high=high,
-        method=estimator.method,
-        sentence=sentence(accuracy, low, high, estimator, few),
-        error=estimator.error,
+        method=CALIBRATED.method,
+        sentence=sentence,
+        error=CALIBRATED.error,
     )
 
 
-def classes_alone(rows: Array) -> bool:
-    """Whether nearly all rows have a probability of exactly 1: they do not tell how many are right.
-
-    >>> classes_alone(np.eye(3)), classes_alone(np.full((3, 2), 0.5))
-    (True, False)
-    """
-    return float(np.mean(rows.max(axis=1) >= 1 - EXACT)) > MOSTLY
+def assumed(shares: Array | None) -> str:
+    """What a bound assumes about the classes."""
+    if shares is None:
+        return "no class is more than twice as frequent as another among these images"
+    return "the classes are as frequent as specified"
 
 
-def half_width(accuracy: float, images: int, estimator: Estimator) -> float:
-    """Half of the interval: the estimator's own error and the sampling error, as if independent.
-
-    Either part covers nine of ten cases.
-    """
-    sampling = NORMAL_95 * math.sqrt(accuracy * (1 - accuracy) / images)
-    return math.hypot(estimator.margin, sampling)
-
-
-def sentence(accuracy: float, low: float, high: float, estimator: Estimator, few: bool) -> str:
-    """The estimate for a person: what it is, how far to trust it and when it fails."""
-    rough = ROUGH if few else ""
-    return (
-        f"About {accuracy:.0%} of the predictions are correct ({low:.0%} to {high:.0%}), estimated "
-        f"without labels by {estimator.method}, which was off by {100 * estimator.error:.1f} "
-        "points on average on CIFAR-C. It assumes that the classes are equally frequent. It fails "
-        f"where they are not, or where images show none of the classes.{rough}"
-    )
-
-
-def scale(accuracy: float, on_clean: float, clean_accuracy: float) -> float:
-    """Scale an estimate so that `on_clean`, its value for clean images, becomes their accuracy."""
+def check_clean_accuracy(clean_accuracy: float) -> None:
+    """Refuse what is not a share."""
     if not 0 < clean_accuracy <= 1:
         raise ValueError(
             f"clean_accuracy={clean_accuracy:g} is not a share; give more than 0 and at most 1."
         )
-    return min(1.0, accuracy * clean_accuracy / max(on_clean, 1e-9))
-
-
-def balanced_agreement(rows: Array, assigned: Array, temperature: float = TEMPERATURE) -> float:
-    """The mean tempered confidence, counting only predictions that are the assigned class.
-
-    Parameters
-    ----------
-    rows : array of shape (n, classes)
-        Probabilities.
-    assigned : integer array of shape (n,)
-        The class assigned to each row by `balanced_classes`.
-    temperature : float, default 1.25
-        Of the confidence; above 1 lowers it.
-    """
-    confidence = tempered(rows, 1 / temperature)[np.arange(len(rows)), assigned]
-    return float((confidence * (rows.argmax(axis=1) == assigned)).mean())
-
-
-def balanced_classes(rows: Array, shares: Array | None = None) -> Array:
-    """The most likely class for every row such that no class exceeds its share.
-
-    Parameters
-    ----------
-    rows : array of shape (n, classes)
-        Probabilities.
-    shares : array of shape (classes,), optional
-        How frequent each class is; by default all are equally frequent.
-
-    Examples
-    --------
-    >>> balanced_classes(np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.9, 0.1]])).tolist()
-    [0, 1, 1, 0]
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    count, classes = rows.shape
-    if shares is None:
-        frequencies: Array = np.full(classes, 1 / classes)
-    else:
-        frequencies = check_shares(shares, classes)
-    places = np.repeat(np.arange(classes), np.ceil(count * frequencies - 1e-9).astype(int))
-    likelihood = np.log(rows + LEAST_LIKELY)
-    images, taken = linear_sum_assignment(likelihood[:, places], maximize=True)
-    assigned = np.empty(count, np.int64)
-    assigned[images] = places[taken]
-    return assigned
-
-
-def check_rows(probabilities: Array) -> Array:
-    """The probabilities as float64 rows that sum to 1, or a ValueError that names the remedy."""
-    rows: Array = np.array(probabilities, np.float64)
-    if rows.ndim != 2 or not len(rows) or rows.shape[1] < 2:
-        raise ValueError(
-            f"probabilities have shape {rows.shape}; give one row per image and one column per "
-            "class, with at least 2 classes."
-        )
-    if not (np.isfinite(rows).all() and rows.min() >= 0 and rows.sum(axis=1).min() > 0):
-        raise ValueError(
-            "probabilities must be finite and not negative, and no row may be all zero; check the "
-            "responses of the model."
-        )
-    rows /= rows.sum(axis=1, keepdims=True)
-    return rows
-
-
-def check_shares(shares: Array, classes: int) -> Array:
-    """The shares as float64 that sum to 1, or a ValueError that names the remedy."""
-    exact: Array = np.array(shares, np.float64)
-    if exact.shape != (classes,) or not exact.min() >= 0 or not 0 < exact.sum() < math.inf:
-        raise ValueError(
-            f"shares have shape {exact.shape}; give one number of 0 or more for each of {classes} "
-            "classes."
-        )
-    exact /= exact.sum()
-    return exact

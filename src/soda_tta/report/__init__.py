@@ -43,6 +43,8 @@ def write_report(
     labels: Any = None,
     classes: Any = None,
     price: float | None = None,
+    clean: Any = None,
+    clean_accuracy: float | None = None,
 ) -> Report:
     """Write a report about a run, about several runs side by side, or about a bench store.
 
@@ -63,6 +65,12 @@ def write_report(
         True classes of all images or of some of them. They turn estimates into measurements.
     classes : path or list of str, default=None
         Names of the model's classes, in the model's order.
+    clean : Run or path of a run folder, default=None
+        A run of "deployed" on clean images by the same model. By default the clean images of the
+        run itself, if it was given any.
+    clean_accuracy : float, default=None
+        The accuracy known for the clean images, as a share in (0, 1]. Without it the page shows at
+        most an upper bound of the accuracy. By default what the run was given.
     price : float, default=None
         Price per 1,000 queries, in any currency. By default no cost is shown.
 
@@ -90,6 +98,14 @@ def write_report(
         message = f"a report needs {error.name}: pip install 'soda-tta[report]'."
         raise SodaError(message) from error
     several = list(subjects) if isinstance(subjects, list | tuple) else [subjects]
-    html, facts = build_page(several, images=images, labels=labels, classes=classes, price=price)
+    html, facts = build_page(
+        several,
+        images=images,
+        labels=labels,
+        classes=classes,
+        price=price,
+        clean=clean,
+        clean_accuracy=clean_accuracy,
+    )
     write_text(Path(path), html)
     return Report(Path(path), facts)

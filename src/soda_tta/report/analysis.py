@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.judging.estimate import Estimate, estimate_accuracy
+from soda_tta.judging.estimate import Estimate, NoEstimate, estimate_accuracy
 from soda_tta.report.labels import Labels
 from soda_tta.report.predictions import (
     Calibration,
@@ -72,6 +72,8 @@ class Analysis:
     after: Predictions | None = None
     estimate_before: Estimate | None = None
     estimate_after: Estimate | None = None
+    # Why there is no estimate, by moment; what is estimated is not in it.
+    no_estimate: dict[str, str] = field(default_factory=dict)
     labelled: LabelledResults | None = None
     class_names: list[str] = field(default_factory=list)
     price: float | None = None  # per 1,000 queries
@@ -82,6 +84,26 @@ class Analysis:
         if self.before is None or self.after is None:
             return None
         return int((self.before.classes != self.after.classes).sum())
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the accuracy before and after is estimated, not only bounded."""
+        estimates = (self.estimate_before, self.estimate_after)
+        return all(each is not None and not each.bound for each in estimates)
+
+    @property
+    def estimate_sentences(self) -> list[tuple[str, str]]:
+        """What is known about the accuracy without labels, by moment; the same is said once."""
+        estimates = {"before": self.estimate_before, "after": self.estimate_after}
+        sentences = {name: each.sentence for name, each in estimates.items() if each is not None}
+        sentences |= self.no_estimate
+        if len(set(sentences.values())) == 1:
+            return [("Accuracy without labels", next(iter(sentences.values())))]
+        return [
+            (f"{name.capitalize()} adapting", sentences[name])
+            for name in estimates
+            if name in sentences
+        ]
 
     @property
     def cost(self) -> float | None:
@@ -111,6 +133,7 @@ class Analysis:
             "estimated_accuracy": {
                 moment: each and asdict(each) for moment, each in estimates.items()
             },
+            "no_estimate": self.no_estimate,
             "accuracy": self.labelled and self.labelled.facts(),
             "verdict": record.verdict and record.verdict.facts(),
             "missing": record.missing,
@@ -133,16 +156,28 @@ def analyse(
     width = record.before.shape[1]
     analysis.class_names = _class_names(width, labels, classes)
     analysis.before = summarise(record.before)
-    analysis.estimate_before = estimate_accuracy(sample(record.before))
+    analysis.estimate_before = _estimate(analysis, "before", record.before)
     if record.after is not None:
         analysis.after = summarise(record.after)
-        analysis.estimate_after = estimate_accuracy(sample(record.after))
+        analysis.estimate_after = _estimate(analysis, "after", record.after)
     answered = len(record.before)
     if labels is not None and labels.known[:answered].any():
         analysis.labelled = measure(
             analysis.before, analysis.after, labels.values[:answered], width
         )
     return analysis
+
+
+def _estimate(analysis: Analysis, moment: str, probabilities: Array) -> Estimate | None:
+    """The accuracy at one moment, as far as it can be estimated; else the reason is kept."""
+    record = analysis.record
+    estimate = estimate_accuracy(
+        sample(probabilities), clean=record.clean, clean_accuracy=record.clean_accuracy
+    )
+    if isinstance(estimate, NoEstimate):
+        analysis.no_estimate[moment] = estimate.sentence
+        return None
+    return estimate
 
 
 def _class_names(width: int, labels: Labels | None, classes: tuple[str, ...] | None) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.data import Images
+from soda_tta.engine.clean import check_accuracy
 from soda_tta.engine.run import Run
 from soda_tta.errors import ImageError, RunError
 from soda_tta.report.analysis import Analysis, analyse
@@ -19,7 +20,14 @@ from soda_tta.report.run_page import run_page
 
 
 def build_page(
-    subjects: list[Any], *, images: Any, labels: Any, classes: Any, price: float | None
+    subjects: list[Any],
+    *,
+    images: Any,
+    labels: Any,
+    classes: Any,
+    price: float | None,
+    clean: Any = None,
+    clean_accuracy: float | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """The HTML of a page, and its content as plain JSON; see `write_report`."""
     if not subjects:
@@ -34,10 +42,9 @@ def build_page(
         from soda_tta.report.bench_page import bench_page
 
         return bench_page(Path(subjects[0]))
-    records = [
-        record_of(subject) if isinstance(subject, Run) else read_record(Path(subject))
-        for subject in subjects
-    ]
+    records = [_record(subject) for subject in subjects]
+    for record in records:
+        specify_clean(record, clean, clean_accuracy)
     number_equal_titles(records)
     class_names = None if classes is None else read_classes(classes)
     labels_of_runs = [_read_labels_of(record, labels, class_names) for record in records]
@@ -53,6 +60,32 @@ def build_page(
         return page, facts_of(analyses[0])
     page = comparison_page(analyses, labels_of_runs[0], pictures)
     return page, {"runs": [facts_of(analysis) for analysis in analyses]}
+
+
+def _record(subject: Any) -> RunRecord:
+    return record_of(subject) if isinstance(subject, Run) else read_record(Path(subject))
+
+
+def specify_clean(record: RunRecord, clean: Any, clean_accuracy: float | None) -> None:
+    """Give a record the clean responses and the accuracy that the caller specifies."""
+    if clean is not None:
+        other = _record(clean)
+        models = {each.card.get("box", {}).get("fingerprint") for each in (record, other)}
+        if len(models) > 1:
+            raise RunError(
+                f"{other.title} is a run of another model than {record.title}; clean images must "
+                "be answered by the same model."
+            )
+        record.clean = other.before
+    if clean_accuracy is None:
+        return
+    if record.clean is None:
+        raise RunError(
+            f"clean_accuracy needs responses to clean images, and {record.title} has none: pass "
+            "clean= with a run of 'deployed' on clean images."
+        )
+    check_accuracy(clean_accuracy)
+    record.clean_accuracy = clean_accuracy
 
 
 def _is_store(subject: Any) -> bool:

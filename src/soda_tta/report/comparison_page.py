@@ -64,10 +64,7 @@ def _column(analysis: Analysis) -> dict[str, str]:
     estimates = {"before": analysis.estimate_before, "after": analysis.estimate_after}
     for moment, estimate in estimates.items():
         if estimate is not None:
-            at_most = "at most " if estimate.bound else ""
-            facts[f"estimated accuracy {moment}"] = (
-                f"{at_most}{estimate.accuracy:.1%} ({estimate.low:.0%} to {estimate.high:.0%})"
-            )
+            facts[f"estimated accuracy {moment}"] = estimate.short
     if analysis.after is not None:
         facts["mean confidence after"] = f"{analysis.after.mean_confidence:.1%}"
         facts["mutual information after"] = f"{analysis.after.mutual_information:.3f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from soda_tta.report.analysis import Analysis, LabelledResults
+from soda_tta.wording import counted
 
 # The tone decides the colour of the headline: style.css has a class for each.
 GOOD = "good"
@@ -91,7 +92,7 @@ def _accuracy_sentence(labelled: LabelledResults) -> str:
     elif gain.value < 0:
         verb = "fell"
     return (
-        f"On {labelled.images:,} labelled images accuracy {verb} from "
+        f"On {counted(labelled.images, 'labelled image')} accuracy {verb} from "
         f"{labelled.before.value:.1%} to {labelled.after.value:.1%}: "
         f"{points(gain.value)} points "
         f"(95% interval {points(gain.low)} to {points(gain.high)})."

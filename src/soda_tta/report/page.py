@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from soda_tta._version import __version__
 from soda_tta.report.headline import points
+from soda_tta.wording import counted
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def environment() -> Environment:
     templates.filters["percent"] = lambda share: f"{share:.1%}"
     templates.filters["points"] = points
     templates.filters["sentence"] = as_sentence
+    templates.filters["counted"] = counted
     templates.filters["thousands"] = lambda number: f"{number:,}"
     return templates
 

@@ -30,6 +30,7 @@ class RunRecord:
     folder: Path | None = None
     before: Array | None = None  # only the first images if the first pass was interrupted
     after: Array | None = None
+    clean: Array | None = None  # responses to clean images
     adaptor: Adaptor | None = None
     queries: dict[str, int] = field(default_factory=dict)  # by purpose
     history: Sequence[Step] = ()
@@ -42,6 +43,8 @@ class RunRecord:
     next_steps: list[str] = field(default_factory=list)  # what would settle a verdict to keep
     unreached: int = 0  # images that keep their unadapted prediction: the budget ran out
     missing: list[str] = field(default_factory=list)  # sentences for the page
+
+    clean_accuracy: float | None = None  # known for the clean images
 
     @property
     def total_queries(self) -> int:
@@ -73,6 +76,8 @@ def record_of(run: Run, title: str | None = None) -> RunRecord:
         card=run.card.facts(),
         before=run.before,
         after=run.after,
+        clean=run.clean,
+        clean_accuracy=(run.card.clean or {}).get("accuracy"),
         adaptor=run.adaptor,
         queries=run.ledger.by_purpose(),
         history=run.history,
@@ -104,6 +109,8 @@ def read_record(folder: Path) -> RunRecord:
         folder=folder,
         before=stored.before,
         after=stored.after,
+        clean=stored.clean,
+        clean_accuracy=(facts.get("clean") or {}).get("accuracy"),
         queries=stored.queries,
         stopped=stored.stopped,
         reason=str(facts.get("reason") or ""),

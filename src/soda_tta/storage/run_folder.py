@@ -204,11 +204,13 @@ class RunFolder:
         assert self.path is not None
         write_text(self.path / CARD, json.dumps(facts, indent=2) + "\n")
 
-    def write_answers(self, before: Array, after: Array | None) -> None:
-        """Replace the probabilities of all images, without and with adapting."""
+    def write_answers(self, before: Array, after: Array | None, clean: Array | None = None) -> None:
+        """Replace the probabilities of all images, without and with adapting, and of clean ones."""
         assert self.path is not None
-        arrays = {"before": before} if after is None else {"before": before, "after": after}
-        contiguous = {name: np.ascontiguousarray(rows) for name, rows in arrays.items()}
+        arrays = {"before": before, "after": after, "clean": clean}
+        contiguous = {
+            name: np.ascontiguousarray(rows) for name, rows in arrays.items() if rows is not None
+        }
         write_bytes(self.path / ANSWERS, save(contiguous))
 
     def write_evidence(self, arrays: dict[str, Array]) -> None:

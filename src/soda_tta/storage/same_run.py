@@ -15,6 +15,7 @@ IDENTITY = (
     "seed",
     "budget",
     "images",
+    "clean",
     "box",
 )  # what makes two runs the same
 

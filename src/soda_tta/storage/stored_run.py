@@ -31,6 +31,7 @@ class StoredRun:
     facts: dict[str, Any]  # run.json
     before: Array | None = None  # of the first images only, if the first pass was interrupted
     after: Array | None = None
+    clean: Array | None = None  # of the clean images
     steps: list[dict[str, Any]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     queries: dict[str, int] = field(default_factory=dict)  # by purpose
@@ -68,6 +69,7 @@ def _read_answers(stored: StoredRun) -> None:
         stored.missing.append(f"Predictions: {ANSWERS} cannot be read ({reason_of(error)}).")
         return
     stored.after = answers.get("after")
+    stored.clean = answers.get("clean")
     if stored.after is None:
         stored.missing.append(NOT_ANSWERED)
 
