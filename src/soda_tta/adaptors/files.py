@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from soda_tta.errors import RunError
+from soda_tta.foreign_json import parse_json
 from soda_tta.storage.atomic import write_bytes
 from soda_tta.types import Array
 
@@ -46,7 +47,7 @@ def read_adaptor_file(path: Path) -> tuple[str, dict[str, Any], Array]:
         raise RunError(f"{path} does not exist; give an adaptor.safetensors written by a run.")
     try:
         with safe_open(path, framework="numpy") as file:
-            description = json.loads((file.metadata() or {})[KEY])
+            description = parse_json((file.metadata() or {})[KEY])
             return description["kind"], description["settings"], file.get_tensor("parameters")
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise RunError(

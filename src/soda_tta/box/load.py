@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from soda_tta.box.addresses import FORM, refuse_other_addresses
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
@@ -104,10 +105,10 @@ def _from_user_code(reference: str, options: dict[str, Any]) -> Box:
             f"{reference} may be a pickle, which can run code when it is opened; "
             "export the model to ONNX."
         )
+    refuse_other_addresses(reference)
     if ":" not in reference:
         raise BoxError(
-            f"{reference!r} is not a model; pass an .onnx file, "
-            "http://host:port/v2/models/NAME or module:function."
+            f"{reference!r} is not a model; pass an .onnx file, {FORM} or module:function."
         )
     model = load_object(reference, kind="function", error_class=BoxError)
     backend = next((each for each in BACKENDS if each.takes(model)), None)

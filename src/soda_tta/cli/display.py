@@ -13,6 +13,7 @@ from soda_tta.cli.bar import Live
 from soda_tta.cli.blocks import sparkline
 from soda_tta.cli.spelling import as_flags
 from soda_tta.engine.events import Answered, Event, Notice, Planned, Step
+from soda_tta.foreign_text import printable
 
 if TYPE_CHECKING:
     from soda_tta.box import Ledger
@@ -81,11 +82,12 @@ class Display(Live):
 def table(rows: list[tuple[str, Any]]) -> str:
     """Two aligned columns."""
     width = max(len(name) for name, _ in rows)
-    return "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
+    return "\n".join(f"  {name:<{width}}  {printable(value)}" for name, value in rows)
 
 
 def print_columns(margin: str, text: str) -> None:
     """Print a text beside a margin, wrapped if standard output is a terminal."""
+    text = printable(text)
     if not sys.stdout.isatty():
         print(f"{margin}{text}".rstrip())
         return

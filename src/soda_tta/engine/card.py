@@ -13,6 +13,7 @@ from soda_tta._version import __version__
 from soda_tta.box import Box
 from soda_tta.data import Images
 from soda_tta.engine.plan import Plan
+from soda_tta.masking import masked
 from soda_tta.methods.method import Method
 from soda_tta.storage.run_folder import FORMAT
 
@@ -91,7 +92,7 @@ def make_card(
         seed=seed,
         budget=budget,
         code=code_digest(method),
-        command=command,
+        command=None if command is None else [masked(word) for word in command],
         images=images.card(),
         box=box.card(),
         versions=versions(),

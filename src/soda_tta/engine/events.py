@@ -9,6 +9,7 @@ from typing import Any
 from soda_tta.adaptors import Adaptor
 from soda_tta.box import Ledger
 from soda_tta.engine.plan import Plan
+from soda_tta.foreign_text import printable
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,12 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something the user should know."""
+    """Something the user should know. It may quote a server or a foreign run folder."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", printable(self.text))
 
 
 Event = Planned | Answered | Step | Epoch | Notice

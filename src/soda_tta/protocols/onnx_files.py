@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.errors import BoxError, SodaError
+from soda_tta.foreign_text import quoted
 from soda_tta.storage.atomic import replacing
 
 # JSON in the metadata of a file: the facts that its shapes do not declare (mean, std, logits ...).
@@ -42,7 +43,7 @@ def open_session(path: Path, threads: int | None = None) -> Any:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        reason = str(error).splitlines()[0]
+        reason = quoted(error)
         raise BoxError(
             f"{path} is not an ONNX model that ONNX Runtime can load: {reason}"
         ) from error

@@ -14,6 +14,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from soda_tta.errors import RunError
+from soda_tta.foreign_json import parse_json
 from soda_tta.storage.answers import AnswerFile
 from soda_tta.storage.atomic import make_folder, replacing, write_bytes, write_text
 from soda_tta.storage.book import Book
@@ -139,7 +140,7 @@ class RunFolder:
         assert self.path is not None
         path = self.path / CARD
         try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
+            facts = parse_json(path.read_bytes())
         except FileNotFoundError:
             raise RunError(f"{self.path} holds no run (there is no {CARD}).") from None
         except (OSError, ValueError) as error:

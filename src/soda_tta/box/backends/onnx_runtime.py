@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,8 @@ from soda_tta.box.backends.backend import Backend
 from soda_tta.box.facts import OUTPUT_FACTS
 from soda_tta.box.input import Input, declared_by_shape, input_from_shape
 from soda_tta.errors import BoxError
+from soda_tta.foreign_json import parse_json
+from soda_tta.foreign_text import quoted
 from soda_tta.protocols.onnx_files import METADATA_KEY, external_files, open_session
 from soda_tta.types import Array
 
@@ -81,11 +82,12 @@ class OnnxBox(Backend):
         """The facts in the metadata of the file."""
         text = self.session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "{}")
         try:
-            facts = json.loads(text)
+            facts = parse_json(text)
             Input(**{name: value for name, value in facts.items() if name not in OUTPUT_FACTS})
         except (ValueError, TypeError, AttributeError, BoxError) as error:
             raise BoxError(
-                f"the metadata {METADATA_KEY} of {self.path} is not valid ({error}): {text[:200]}"
+                f"the metadata {METADATA_KEY} of {self.path} is not valid ({quoted(error)}): "
+                f"{quoted(text)}"
             ) from error
         return dict(facts)
 
@@ -95,7 +97,7 @@ class OnnxBox(Backend):
         names = [str(output.name) for output in outputs]
         if name is not None and name not in names:
             raise BoxError(
-                f"{self.path} has no output {name!r}; choose from: {', '.join(names)} "
+                f"{self.path} has no output {name!r}; choose from: {quoted(', '.join(names))} "
                 "(output='NAME')."
             )
         likely = [
@@ -105,7 +107,7 @@ class OnnxBox(Backend):
         ]
         if name is None and len(likely) != 1:
             raise BoxError(
-                f"{self.path} has the outputs {', '.join(names)}; "
+                f"{self.path} has the outputs {quoted(', '.join(names))}; "
                 "choose the one with the class scores (output='NAME')."
             )
         return name or likely[0]
@@ -115,7 +117,7 @@ class OnnxBox(Backend):
         try:
             (output,) = self.session.run([self.output_name], {self.input_name: prepared})
         except Exception as error:  # ONNX Runtime has its own classes, all of them Exceptions
-            reason = str(error).splitlines()[0]
+            reason = quoted(error)
             raise BoxError(f"ONNX Runtime could not run {self.path}: {reason}") from error
         return np.asarray(output)
 
