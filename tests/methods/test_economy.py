@@ -10,6 +10,7 @@ from soda_tta.data import open_images
 from soda_tta.demo import accuracy
 from soda_tta.engine.plan import plan_run
 from soda_tta.engine.restored import ASKED_AT_ONCE
+from soda_tta.errors import ImageError
 from soda_tta.zoo.digits import hazy_digits, load_digits
 
 SODA_E = all_methods()["soda-e"]
@@ -183,3 +184,17 @@ def largest(rows, count: int, spread: bool):
 def test_rounded_and_partial_responses_keep_nine_tenths_of_the_gain(world, plain, through) -> None:
     box = load_box(lambda batch: through(world.box(batch)), partial=True)
     assert world.gain(adapt(world.hazy, box, method="soda-e", budget=10)) >= 0.9 * world.gain(plain)
+
+
+def test_images_too_small_for_the_bank_are_refused_before_the_first_query() -> None:
+    asked = []
+
+    def model(images: np.ndarray) -> np.ndarray:
+        asked.append(len(images))
+        return np.full((len(images), 2), 0.5)
+
+    images = np.random.default_rng(0).random((200, 3, 3, 3), np.float32)
+    with pytest.raises(ImageError, match="at least 4 pixels per side"):
+        adapt(images, model)
+    assert not asked
+    assert len(adapt(images[:5], model).before) == 5  # too few to search: nothing is restored

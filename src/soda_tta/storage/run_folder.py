@@ -21,6 +21,8 @@ from soda_tta.storage.book import Book
 from soda_tta.storage.journal import Journal, encoded
 from soda_tta.storage.locks import locked
 from soda_tta.storage.same_run import check_same_run
+from soda_tta.storage.spreadsheet import as_cell
+from soda_tta.storage.temporary import is_temporary, remove_left_over
 from soda_tta.storage.transcript import Transcript
 from soda_tta.types import Array
 
@@ -99,10 +101,9 @@ class RunFolder:
             check_same_run(self.path, self.read_card(), card)
         # Without a card nothing was asked yet: a process killed that early leaves at most a
         # temporary file.
-        elif not all(path.match(f".{CARD}.*.tmp") for path in self.path.iterdir()):
+        elif not all(is_temporary(path, CARD) for path in self.path.iterdir()):
             raise RunError(f"{self.path} is not an empty folder; choose another out=.")
-        for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
-            leftover.unlink(missing_ok=True)
+        remove_left_over(self.path)  # a crash came while a file was written
         if not self.ended:  # also one that was interrupted: it is at work again
             facts = self.read_card() if self.holds_run else card
             self.write_card({**facts, "stopped": None})
@@ -228,7 +229,7 @@ def write_predictions(file: TextIO, names: list[str], before: Array, after: Arra
     for index, name in enumerate(names):
         first = best_class(before[index])
         second = None if after is None else best_class(after[index])
-        row: list[Any] = [name, *(first or ())]
+        row: list[Any] = [as_cell(name), *(first or ())]
         if first is not None and second is not None:
             row += [*second, int(first[0] != second[0])]
         writer.writerow(row)

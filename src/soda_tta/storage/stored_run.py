@@ -14,6 +14,7 @@ from soda_tta.storage.answers import read_rows
 from soda_tta.storage.book import Book
 from soda_tta.storage.journal import read_intact_lines
 from soda_tta.storage.run_folder import ANSWERS, HISTORY, PREDICTIONS, WORKING, RunFolder
+from soda_tta.storage.spreadsheet import from_cell
 from soda_tta.types import Array
 
 NOT_ENDED = (
@@ -91,7 +92,7 @@ def _read_names(stored: StoredRun) -> None:
             table = csv.DictReader(file)
             if "image" not in (table.fieldnames or ()):
                 raise ValueError("no column 'image'")
-            stored.names = [row["image"] for row in table]
+            stored.names = [from_cell(row["image"] or "") for row in table]
     except (OSError, ValueError, csv.Error) as error:
         stored.missing.append(f"Image names: {path.name} cannot be read ({reason_of(error)}).")
         return

@@ -123,8 +123,8 @@ class OnnxBox(Backend):
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256(self.path.read_bytes())
-        for name in external_files(self.path):
-            digest.update((self.path.parent / name).read_bytes())
+        for file in external_files(self.path):
+            digest.update(file.read_bytes())
         return f"onnx:sha256:{digest.hexdigest()}:{self.output_name}"
 
     def __repr__(self) -> str:
