@@ -19,7 +19,7 @@ from soda_tta.user_code import load_object, source_digest
 BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, CallableBox)
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
-POSITIVE = ("batch", "timeout", "workers", "threads")
+POSITIVE = ("batch", "timeout", "workers", "threads", "class_count")
 
 
 def load_box(model: Any, **options: Any) -> Box:
@@ -55,6 +55,9 @@ def load_box(model: Any, **options: Any) -> Box:
         Images per request.
     output : str, default the only one
         Name of the output with the class scores. ONNX files and models over HTTP.
+    class_count : int, default as many as the model returns
+        Number of all classes, if the model returns only its top classes as scores and indices.
+        ONNX files.
     threads : int, default one per physical core
         Threads of ONNX Runtime. ONNX files.
     timeout : float, default 30 over HTTP, no limit for a callable

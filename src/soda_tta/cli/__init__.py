@@ -102,6 +102,9 @@ def failed(error: Exception, *, resumable: bool) -> int:
         complain(f"{NO_SPACE} with --resume." if resumable else f"{NO_SPACE}.")
         silence(sys.stdout)
         return 2
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        complain(f"{error.filename}: {error.strerror}; check this file or folder and run again.")
+        return 2
     if isinstance(error, SodaError):
         complain(str(error))
         return 2

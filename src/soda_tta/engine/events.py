@@ -54,8 +54,17 @@ class Step:
 
     @staticmethod
     def from_facts(facts: dict[str, Any]) -> Step:
-        """The inverse of `facts`."""
-        return Step(**{**facts, "losses": tuple(facts["losses"])})
+        """The inverse of `facts`; KeyError, TypeError or ValueError if these are something else."""
+        losses = tuple(float(loss) for loss in facts["losses"])
+        step = Step(**{**facts, "losses": losses})
+        for name in ("epoch", "step", "of", "queries"):
+            if type(facts[name]) is not int:
+                raise TypeError(f"{name} is not a whole number")
+        for name in ("lr", "mutual_information", "cross_entropy"):
+            float(facts[name])  # refuses what is not a number
+        if not losses or not isinstance(step.purpose, str):
+            raise ValueError("there is no loss, or no purpose")
+        return step
 
 
 @dataclass(frozen=True)

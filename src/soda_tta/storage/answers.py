@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from soda_tta.errors import RunError
 from soda_tta.storage.atomic import append_bytes
 from soda_tta.types import Array
 
+TOLERANCE = 0.05  # of a sum; half-precision models and rounded answers stay inside
 HEADER_BYTES = 8  # the number of classes, as a little-endian int64
 
 
@@ -39,6 +41,15 @@ class AnswerFile:
             header = np.array(rows.shape[1], "<i8").tobytes() if first else b""
             append_bytes(self.path, header + rows.astype("<f4").tobytes())
 
+    def check(self) -> None:
+        """Raise a RunError if what was kept are not probabilities."""
+        problem = problem_of(self.kept) if len(self.kept) else None
+        if problem is not None:
+            raise RunError(
+                f"{self.path} is damaged: {problem}; start a new run, or remove the file and the "
+                "answers in it."
+            )
+
     @property
     def has_rows(self) -> bool:
         """Whether anything is on disk that a resumed pass would use."""
@@ -48,6 +59,18 @@ class AnswerFile:
         """Delete the file."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def problem_of(rows: Array) -> str | None:
+    """What is wrong with rows of probabilities; None if nothing is. Rows of NaN are unanswered."""
+    if rows.ndim != 2 or rows.dtype.kind != "f" or not len(rows) or rows.shape[1] < 2:
+        return f"it holds {rows.dtype} values of shape {rows.shape}, not rows of probabilities"
+    answered = rows[~np.isnan(rows).all(axis=1)]
+    if not (answered >= 0).all() or not (answered <= 1 + TOLERANCE).all():
+        return "its values are not probabilities"
+    if answered.size and np.abs(answered.sum(axis=1) - 1).max() > TOLERANCE:
+        return "its rows do not sum to 1"
+    return None
 
 
 def read_rows(path: Path) -> Array | None:

@@ -15,9 +15,11 @@ from safetensors.numpy import save
 
 from soda_tta.errors import RunError
 from soda_tta.foreign_json import parse_json
+from soda_tta.foreign_text import quoted
 from soda_tta.storage.answers import AnswerFile
 from soda_tta.storage.atomic import make_folder, replacing, write_bytes, write_text
 from soda_tta.storage.book import Book
+from soda_tta.storage.card_check import check_entries
 from soda_tta.storage.journal import Journal, encoded
 from soda_tta.storage.locks import locked
 from soda_tta.storage.same_run import check_same_run
@@ -120,7 +122,7 @@ class RunFolder:
     @property
     def ended(self) -> bool:
         """Whether its run has come to its end, so that there is nothing to continue."""
-        return self.holds_run and self.read_card()["stopped"] in ENDED
+        return self.holds_run and self.read_card().get("stopped") in ENDED
 
     @property
     def holds_billed_work(self) -> bool:
@@ -145,11 +147,12 @@ class RunFolder:
         except FileNotFoundError:
             raise RunError(f"{self.path} holds no run (there is no {CARD}).") from None
         except (OSError, ValueError) as error:
-            raise RunError(f"{path} cannot be read: {error}") from error
+            raise RunError(f"{path} cannot be read: {quoted(error)}") from error
         if not isinstance(facts, dict) or facts.get("format") != FORMAT:
             raise RunError(
                 f"{path} was written by another version of this package; read it with that version."
             )
+        check_entries(path, facts)
         return facts
 
     # -- while the run is at work ----------------------------------------------------------------

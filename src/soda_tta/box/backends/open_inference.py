@@ -17,6 +17,7 @@ from soda_tta.box.addresses import check_address
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.box import Box
 from soda_tta.box.input import declared_by_shape, input_from_shape
+from soda_tta.box.top_classes import refuse_top_classes
 from soda_tta.box.wrappers.batched import Batched
 from soda_tta.box.wrappers.retrying import Retrying, retry
 from soda_tta.errors import BoxError, BoxUnavailable
@@ -99,6 +100,7 @@ class OpenInferenceBox(Backend):
         self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0
         self.batch = image.shape[0] if self.fixed_batch else batch
         self.output_name = output or self._only_output(metadata)
+        refuse_top_classes(self.url, metadata.outputs, self.output_name)
         self.binary = self._offers_binary() if binary is None else binary
         if image.datatype == "FP16" and not self.binary:
             raise BoxError(
