@@ -43,8 +43,9 @@ def could_be_indices(shape: Sequence[Any], scores: Sequence[Any]) -> bool:
     if len(shape) != 2 or len(scores) != 2:
         return False
     own, other = shape[1], scores[1]
-    both_known = isinstance(own, int) and isinstance(other, int)
-    return own == other if both_known else own != 1 and other != 1
+    if isinstance(own, int) and isinstance(other, int):
+        return own == other
+    return 1 not in (own, other)
 
 
 def refuse_top_classes(place: str, outputs: Sequence[Any], scores: str) -> None:
