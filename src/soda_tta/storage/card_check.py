@@ -124,6 +124,7 @@ ENTRIES = {
 
 def check_entries(path: Path, facts: dict[str, Any]) -> None:
     """Raise a RunError that names the first entry of run.json that is not what it must be."""
+    entry(path, facts, "method")  # without it there is nothing to say about the run
     for name, kind in ENTRIES.items():
         *outer, last = name.split(".")
         place: Any = facts
