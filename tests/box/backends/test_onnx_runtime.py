@@ -246,7 +246,7 @@ def test_weights_in_a_file_of_their_own_are_part_of_the_fingerprint(
 
 
 @pytest.mark.parametrize(
-    "name", ["/etc/hostname", "../secret.bin", "link.bin", "/dev/zero", "x" * 999]
+    "name", ["/etc/hostname", "../secret.bin", "link.bin", "/dev/null", "x" * 999]
 )
 def test_weights_outside_the_folder_of_the_file_are_not_read(tiny_onnx, name: str) -> None:
     path = tiny_onnx()
