@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from soda_tta.foreign_text import printable
+
 
 class SodaError(Exception):
     """Base class of every error that this package raises on purpose.
 
-    The command line prints its message on one line, without a traceback.
+    The command line prints its message on one line, without a traceback. A message may quote what
+    a server or a file says: here control characters become escapes, and secrets are hidden.
+
+    >>> print(SodaError("the server answered \\x1b[2J"))
+    the server answered \\x1b[2J
     """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(message))
 
 
 class BoxError(SodaError):

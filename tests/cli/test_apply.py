@@ -1,7 +1,9 @@
 """`soda-tta apply`: answers that were billed are kept, and no file of the user is overwritten."""
 
+import io
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,16 @@ def test_a_model_that_does_not_exist_is_not_called_another_model(
         words = ["apply", "--adaptor", "run", "--images", "night", "--model", name]
         done = soda(*words, "--out", "a.csv")
         assert done.code == 2 and "not the model" not in done.err
+
+
+def test_names_that_standard_output_cannot_encode_are_printed_as_the_file_has_them(
+    soda: Soda, place: Path, finished_run: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "night" / "00.png").rename(place / "night" / "ä\udcff.png")
+    assert soda(*APPLY, "--out", "answers.csv").code == 0
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, "ascii", "strict"))
+    assert soda(*APPLY).code == 0
+    assert printed.getvalue() == (place / "answers.csv").read_bytes()
+    print("ä.html", flush=True)  # other commands print for people
+    assert printed.getvalue().endswith(b"\\xe4.html\n")

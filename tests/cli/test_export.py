@@ -48,3 +48,12 @@ def test_an_adaptor_that_changes_nothing_is_exported_with_a_notice(soda: Soda) -
 def test_a_notice_states_that_the_answers_of_the_run_were_averaged(soda: Soda) -> None:
     soda(*ADAPT, *SMALL, "--set", "average=true", "--out", "run")
     assert "averaged" in soda("export", "run", "x.onnx").err
+
+
+@pytest.mark.parametrize("name", ["dusk.tflite", "dusk"])
+def test_another_format_is_refused_with_the_remedy(
+    soda: Soda, place: Path, finished_run: None, name: str
+) -> None:
+    done = soda("export", "run", name)
+    assert done.code == 2 and "write dusk.onnx" in done.err
+    assert not (place / name).exists()

@@ -218,3 +218,17 @@ def test_a_refused_finding_is_kept(world) -> None:
     assert run.candidate.adaptor.parameters.any()
     assert run.next_steps and "kept as a candidate" in run.reason
     assert world.gain(rejudge(run, accept=True)) > 0.1
+
+
+def test_images_too_small_for_the_bank_are_refused_before_the_first_query() -> None:
+    asked = []
+
+    def model(images: np.ndarray) -> np.ndarray:
+        asked.append(len(images))
+        return np.full((len(images), 2), 0.5)
+
+    images = np.random.default_rng(0).random((200, 3, 3, 3), np.float32)
+    with pytest.raises(ImageError, match="at least 4 pixels per side"):
+        adapt(images, model)
+    assert not asked
+    assert len(adapt(images[:5], model).before) == 5  # too few to search: nothing is restored

@@ -8,6 +8,8 @@ import numpy as np
 
 from soda_tta.cli import main
 from soda_tta.report import write_report
+from soda_tta.report.commands import deployment_commands, reproduce_command
+from soda_tta.report.record import record_of
 
 from .conftest import SMALL
 
@@ -66,3 +68,21 @@ def test_the_repeated_run_gets_another_directory(run, tmp_path) -> None:
         run.card = replace(run.card, command=words)
         command = repeat_command(run.report(tmp_path / "page.html").read_text())
         assert "runs/night" not in command and re.search("--out[ =]RUN --seed 1", command)
+
+
+def test_a_foreign_command_is_quoted_and_shown_without_secrets(run) -> None:
+    words = ["adapt", "--model", "http://u:pw@host/v2/models/m?key=s3cret", "--size", "8; rm -rf ~"]
+    foreign = replace(run, card=replace(run.card, command=words))
+    record = record_of(foreign)
+    shown = "\n".join(
+        [reproduce_command(record), *(text for _, text in deployment_commands(record))]
+    )
+    assert "--size '8; rm -rf ~'" in shown
+    assert "s3cret" not in shown and "pw" not in shown
+
+
+def test_control_characters_of_a_foreign_run_are_escaped_on_the_page(run, tmp_path) -> None:
+    words = ["adapt", "--model", "m\x1b[2J.onnx", "--images", "\u202egnp"]
+    foreign = replace(run, card=replace(run.card, command=words), reason="\x1b]0;x\x07")
+    html = write_report(foreign, tmp_path / "page.html").path.read_text()
+    assert "\x1b" not in html and "\u202e" not in html and r"m\x1b[2J.onnx" in html

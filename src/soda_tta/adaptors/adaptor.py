@@ -10,6 +10,7 @@ import numpy as np
 
 from soda_tta.adaptors.files import read_adaptor_file, write_adaptor_file
 from soda_tta.errors import ImageError, RunError
+from soda_tta.foreign_text import quoted
 from soda_tta.protocols.onnx_files import export_onnx
 from soda_tta.types import Array
 
@@ -17,6 +18,11 @@ from soda_tta.types import Array
 # 0.20 (CIFAR-10), 0.23 (ImageNet), 0.27 (CIFAR-100). This is a setting of the adaptor and not taken
 # from the declared input of its box, so that both stay independent.
 DEVIATION = 0.2
+# What building an adaptor from a damaged file may raise, in Python and in PyTorch.
+UNBUILDABLE = (
+    *(TypeError, ValueError, KeyError, AttributeError),
+    *(OverflowError, RuntimeError, MemoryError),
+)
 
 
 def check_pixels(images: Array) -> Array:
@@ -169,9 +175,14 @@ class Adaptor(ABC):
                 f"it knows {', '.join(sorted(Adaptor.kinds))}."
             )
         try:
-            return Adaptor.kinds[kind].from_settings(settings, parameters)
-        except (TypeError, ValueError) as error:
-            raise RunError(f"{path} holds an adaptor that cannot be built: {error}") from error
+            adaptor = Adaptor.kinds[kind].from_settings(settings, parameters)
+            adaptor.describe()  # what cannot be described cannot be used either
+        except UNBUILDABLE as error:
+            raise RunError(
+                f"{path} holds an adaptor that cannot be built ({quoted(error)}); "
+                "give an adaptor.safetensors written by a run."
+            ) from error
+        return adaptor
 
     def to_onnx(self, path: str | Path) -> float:
         """Write an ONNX file that can run in front of any model.

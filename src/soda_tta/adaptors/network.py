@@ -15,7 +15,7 @@ from soda_tta.adaptors.adaptor import DEVIATION, Adaptor
 from soda_tta.adaptors.fused import cache_sized, fused_perturbations
 from soda_tta.adaptors.layers import ACTIVATIONS, CENTRE, NetworkModule, Perturbation
 from soda_tta.errors import ImageError, MethodError
-from soda_tta.settings import setting
+from soda_tta.settings import convert, setting
 from soda_tta.types import Array
 
 
@@ -210,7 +210,12 @@ class NetworkAdaptor(Adaptor):
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any], parameters: Array) -> NetworkAdaptor:
-        adaptor = PaperNetwork(**settings).build(seed=0)
+        default = asdict(PaperNetwork())
+        checked = {name: convert(name, settings[name], default[name]) for name in settings}
+        structure = PaperNetwork(**checked)
+        if structure.width > parameters.size:  # before memory is allocated for it
+            raise ValueError(f"a network of width {structure.width} has more parameters")
+        adaptor = structure.build(seed=0)
         adaptor.unflatten(torch.from_numpy(parameters))  # refuses a vector of another length
         adaptor.parameters = parameters
         return adaptor

@@ -13,6 +13,7 @@ from pathlib import Path
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.result import CellResult, Entry
 from soda_tta.errors import RunError, SodaError, StorageError
+from soda_tta.foreign_json import parse_json
 from soda_tta.storage.atomic import append_bytes, make_folder
 from soda_tta.storage.locks import locked
 
@@ -63,7 +64,7 @@ class Store:
 
     def _read_line(self, line: bytes, number: int) -> None:
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
             form = entry["format"]
             if form == FORMAT:
                 cell = Cell.from_facts(entry["cell"])

@@ -21,6 +21,7 @@ from soda_tta.bench.columns import (
 )
 from soda_tta.bench.result import CellResult, Entry
 from soda_tta.data.corruptions import CORRUPTIONS
+from soda_tta.storage.spreadsheet import as_cell
 
 ROW_ORDER = (*CORRUPTIONS, CLEAN)
 QUERIES = "queries per image"
@@ -211,7 +212,8 @@ def render(table: Table, form: str = "markdown") -> str:
     """The table as "markdown" (default), "csv" or "latex"."""
     if form == "csv":
         buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="\n").writerows(table.spreadsheet())
+        cells = [[as_cell(value) for value in row] for row in table.spreadsheet()]
+        csv.writer(buffer, lineterminator="\n").writerows(cells)
         return buffer.getvalue()
     rows = table.cells()
     if form == "latex":

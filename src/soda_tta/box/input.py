@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,11 @@ from PIL import Image
 
 from soda_tta.box.facts import InputFacts
 from soda_tta.errors import BoxError, ImageError
+from soda_tta.foreign_text import quoted
 from soda_tta.types import Array
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, the weights of Pillow's "L"
+MOST_VALUES = 2**30  # in one request: 4 GB of float32
 
 Shape = Sequence[int | str | None]  # as a model declares it; a name, None or -1 is any extent
 
@@ -130,6 +133,7 @@ def input_from_shape(shape: Shape, dtype: str, /, **stated: Any) -> Input:
         )
     stated = {name: value for name, value in stated.items() if value is not None}
     extents = [extent if isinstance(extent, int) and extent > 0 else None for extent in shape]
+    check_extents(extents)
     layout = stated.pop("layout", None) or _likely_layout(extents)
     if layout == "NCHW":
         depth, height, width = extents[1:]
@@ -146,6 +150,17 @@ def input_from_shape(shape: Shape, dtype: str, /, **stated: Any) -> Input:
     if stated.setdefault("dtype", dtype) != dtype:
         raise BoxError(f"the model takes {dtype}, not {stated['dtype']}.")
     return Input(layout=layout, **stated)
+
+
+def check_extents(extents: Sequence[int | None]) -> None:
+    """Refuse a declared input that does not fit into memory."""
+    values = math.prod(extent or 1 for extent in extents)
+    if values > MOST_VALUES:
+        shape = quoted(" x ".join(str(extent or "?") for extent in extents))
+        raise BoxError(
+            f"the model declares an input of {shape}, more than 4 GB per request; "
+            "declare -1 for an extent that is free, or a smaller one."
+        )
 
 
 def _likely_layout(extents: Sequence[int | None]) -> str:

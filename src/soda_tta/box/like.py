@@ -37,7 +37,7 @@ def load_box_like(card: dict[str, Any], model: Any, **options: Any) -> tuple[Box
     except BoxError as error:
         refused = error
         box = load_box(model, **specified)  # another model may not accept these facts
-    if box.fingerprint() == card["fingerprint"]:
+    if box.fingerprint() == card.get("fingerprint"):
         if refused is not None:
             raise refused  # what the user specified does not fit the facts of the run
         return box, None

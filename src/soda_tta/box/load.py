@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from soda_tta.box.addresses import FORM, refuse_other_addresses
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
@@ -19,7 +20,7 @@ BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, Cal
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 AT_LEAST_0 = ("retries",)
-POSITIVE = ("batch", "timeout", "workers", "threads")
+POSITIVE = ("batch", "timeout", "workers", "threads", "class_count")
 
 
 def load_box(model: Any, **options: Any) -> Box:
@@ -55,6 +56,9 @@ def load_box(model: Any, **options: Any) -> Box:
         Images per request.
     output : str, default the only one
         Name of the output with the class scores. ONNX files and models over HTTP.
+    class_count : int, default as many as the model returns
+        Number of all classes, if the model returns only its top classes as scores and indices.
+        ONNX files.
     threads : int, default one per physical core
         Threads of ONNX Runtime. ONNX files.
     timeout : float, default 30 over HTTP, no limit for a callable
@@ -111,10 +115,10 @@ def _from_user_code(reference: str, options: dict[str, Any]) -> Box:
             f"{reference} may be a pickle, which can run code when it is opened; "
             "export the model to ONNX."
         )
+    refuse_other_addresses(reference)
     if ":" not in reference:
         raise BoxError(
-            f"{reference!r} is not a model; pass an .onnx file, "
-            "http://host:port/v2/models/NAME or module:function."
+            f"{reference!r} is not a model; pass an .onnx file, {FORM} or module:function."
         )
     model = load_object(reference, kind="function", error_class=BoxError)
     backend = next((each for each in BACKENDS if each.takes(model)), None)

@@ -6,11 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.box.top_classes import are_ranked
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
 PARTIAL_EXCESS = 0.05  # values rounded to two digits may also sum to more than 1
 ROW_SUM_TOLERANCE = 1e-2  # half-precision models and services that print three digits stay inside
+RANKED = (
+    "the model returned rows that all descend: its columns are the ranks of its top classes, not "
+    "classes. Return one column per class; an ONNX file may also return the index of each class in "
+    "a second output."
+)
 NEGATIVE_TOLERANCE = 1e-6  # rounding below zero
 
 
@@ -49,6 +55,8 @@ def check_probabilities(
     if logits:
         return softmax(output)
     sums = output.sum(axis=1, dtype=np.float64)
+    if output.min() >= 0 and are_ranked(output):
+        raise BoxError(RANKED)
     if partial and output.min() >= 0 and sums.max() <= 1 + PARTIAL_EXCESS:
         return complete_rows(output)
     _check_sums(sums, float(output.min()))

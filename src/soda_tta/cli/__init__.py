@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import io
 import os
 import sys
 import warnings
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words  # wherever it stands
     words = [word for word in words if word != "--debug"]
+    show_any_character(sys.stdout)
     parser = build_parser()
     options = parser.parse_args(words)
     options.parser = parser
@@ -101,12 +103,21 @@ def failed(error: Exception, *, resumable: bool) -> int:
         complain(f"{NO_SPACE} with --resume." if resumable else f"{NO_SPACE}.")
         silence(sys.stdout)
         return 2
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        complain(f"{error.filename}: {error.strerror}; check this file or folder and run again.")
+        return 2
     if isinstance(error, SodaError):
         complain(str(error))
         return 2
     text = " ".join(f"{type(error).__name__}: {error}".split())
     complain(f"{text}. This is a bug in soda-tta; run again with --debug and report the traceback.")
     return UNEXPECTED
+
+
+def show_any_character(stream: TextIO) -> None:
+    """Print what the encoding of a stream lacks as escapes, instead of failing after the work."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def silence(stream: TextIO) -> None:

@@ -167,7 +167,21 @@ def report(options: argparse.Namespace, answers: Answers) -> None:
         queries = answers.ledger.total
         print(f"{count:,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
     else:
-        sys.stdout.write(answers.csv())
+        print_csv(answers.csv())
+
+
+def print_csv(text: str) -> None:
+    """Print the same bytes that --out writes, whatever the encoding of standard output.
+
+    The answers are billed by now: a name that a terminal cannot show must not lose them.
+    """
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:  # replaced by a text stream in memory
+        sys.stdout.write(text)
+        return
+    sys.stdout.flush()
+    binary.write(text.encode(errors="surrogateescape"))
+    binary.flush()
 
 
 def save_images(options: argparse.Namespace, images: Images, adaptor: Adaptor) -> None:

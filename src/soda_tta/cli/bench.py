@@ -12,6 +12,7 @@ from soda_tta.cli.bench_cost import list_grids, print_missing
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
 from soda_tta.cli.options import add_json, at_least_one
 from soda_tta.errors import SodaError
+from soda_tta.foreign_text import escaped
 
 if TYPE_CHECKING:
     from soda_tta.bench import Cell, Store
@@ -207,7 +208,7 @@ def print_table(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(table.facts()))
     else:
-        print(render(table, options.format).rstrip("\n"))
+        print(escaped(render(table, options.format).rstrip("\n")))
     return 0
 
 

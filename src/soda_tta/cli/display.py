@@ -9,6 +9,7 @@ from typing import Any
 
 from soda_tta.cli.spelling import as_flags
 from soda_tta.engine import progress
+from soda_tta.foreign_text import printable
 
 
 class Display(progress.Display):
@@ -21,11 +22,12 @@ class Display(progress.Display):
 def table(rows: list[tuple[str, Any]]) -> str:
     """Two aligned columns."""
     width = max(len(name) for name, _ in rows)
-    return "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
+    return "\n".join(f"  {name:<{width}}  {printable(value)}" for name, value in rows)
 
 
 def print_columns(margin: str, text: str) -> None:
     """Print a text beside a margin, wrapped if standard output is a terminal."""
+    text = printable(text)
     if not sys.stdout.isatty():
         print(f"{margin}{text}".rstrip())
         return

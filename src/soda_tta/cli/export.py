@@ -36,6 +36,11 @@ def run(options: argparse.Namespace) -> int:
     from soda_tta.engine.saved import load_adaptor
 
     target = Path(options.onnx)
+    if target.suffix.lower() != ".onnx":
+        raise SodaError(
+            f"{target} does not end in .onnx, and ONNX is the only format; write "
+            f"{target.with_suffix('.onnx')}, and convert that file if you need another format."
+        )
     if target.exists() and not options.force:
         raise SodaError(f"{target} already exists. Choose another name, or add --force.")
     saved = load_adaptor(options.adaptor)

@@ -70,6 +70,13 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         help="the output with the class scores, if the model has several",
     )
     group.add_argument(
+        "--class-count",
+        type=at_least_one,
+        metavar="N",
+        help="number of all classes, if an ONNX file returns only its top classes and their "
+        "indices",
+    )
+    group.add_argument(
         "--request-size",
         type=int,
         dest="batch",
@@ -145,6 +152,7 @@ def argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 MODEL_FLAGS = {
     **{name: fact.flag for name, fact in FACTS.items() if fact.flag is not None},
     "output": "--output",
+    "class_count": "--class-count",
     "batch": "--request-size",
     "timeout": "--timeout",
     "workers": "--workers",

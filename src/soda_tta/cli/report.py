@@ -9,6 +9,7 @@ from typing import Any
 
 from soda_tta.cli.display import table
 from soda_tta.cli.options import add_clean_accuracy, add_json, price
+from soda_tta.foreign_text import printable
 
 EXAMPLES = """\
 examples:
@@ -94,8 +95,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for facts in report.facts.get("runs", [report.facts]):
         for sentence in facts.get("headline", []):
-            print(sentence)
+            print(printable(sentence))
         for sentence in facts.get("missing", []):
-            print(f"note: {sentence}")
+            print(f"note: {printable(sentence)}")
     print(table([("page", report.path)]))
     return 0

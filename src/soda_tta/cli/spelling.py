@@ -10,6 +10,7 @@ import re
 import sys
 
 from soda_tta.cli.options import MODEL_FLAGS
+from soda_tta.foreign_text import printable
 
 # Whole phrases, where a flag alone would not make sense.
 PHRASES = {
@@ -64,7 +65,7 @@ def as_flags(text: str) -> str:
 
 def complain(text: str) -> None:
     """Print a line to standard error."""
-    print(f"soda-tta: {as_flags(text)}", file=sys.stderr)
+    print(f"soda-tta: {as_flags(printable(text))}", file=sys.stderr)
 
 
 def _as_flag(match: re.Match[str]) -> str:

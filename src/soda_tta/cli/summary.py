@@ -9,6 +9,7 @@ from rich.console import Console
 
 from soda_tta.cli.display import money
 from soda_tta.display.blocks import bar, histogram
+from soda_tta.foreign_text import printable
 
 if TYPE_CHECKING:
     from soda_tta.engine.run import Run
@@ -30,7 +31,7 @@ def print_summary(
 
     def line(name: str, value: str, style: str = "") -> None:
         console.print(f"  {name:<{WIDTH}} ", end="", markup=False, style="dim")
-        console.print(value, markup=False, style=style)
+        console.print(printable(value), markup=False, style=style)
 
     by_purpose = run.ledger.by_purpose()
     spent = ", ".join(f"{purpose} {queries:,}" for purpose, queries in by_purpose.items())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +21,8 @@ from soda_tta.data.dataset import Dataset
 from soda_tta.data.files import SUFFIXES
 from soda_tta.errors import ImageError, RunError
 from soda_tta.storage.atomic import replacing
+from soda_tta.storage.spreadsheet import as_cell
+from soda_tta.storage.temporary import temporary_name
 from soda_tta.types import Array
 
 Advance = Callable[[int], None]
@@ -213,7 +214,8 @@ def write_labels(file: Path, names: Sequence[PurePath], dataset: Dataset) -> Non
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["file", "label"])
-    table.writerows([str(n), str(f)] for n, f in zip(names, class_names(dataset), strict=True))
+    pairs = zip(names, class_names(dataset), strict=True)
+    table.writerows([as_cell(str(name)), as_cell(str(label))] for name, label in pairs)
     file.write_text(text.getvalue(), encoding="utf-8")
 
 
@@ -238,7 +240,7 @@ def check_free(path: Path) -> None:
 @contextmanager
 def whole_folder(target: Path) -> Iterator[Path]:
     """A temporary folder that is renamed to `target` only if the block succeeds."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = temporary_name(target)
     try:
         temporary.mkdir(parents=True)
         yield temporary

@@ -17,6 +17,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from soda_tta.foreign_text import printable
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -55,7 +57,8 @@ class Live:
     def say(self, text: str) -> None:
         """Print a notice above the bar."""
         if not self.quiet:
-            self.console.print(f"note: {text}", style="yellow", markup=False, soft_wrap=True)
+            note = f"note: {printable(text)}"
+            self.console.print(note, style="yellow", markup=False, soft_wrap=True)
 
 
 class TwoLines(Progress):

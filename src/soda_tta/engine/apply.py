@@ -28,6 +28,7 @@ from soda_tta.engine.work import Interrupted
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.storage.atomic import write_text
 from soda_tta.storage.partial_answers import partial_answers
+from soda_tta.storage.spreadsheet import as_cell
 from soda_tta.types import Array
 
 
@@ -78,7 +79,7 @@ class Answers:
         for row in self.rows():
             confidence = row["confidence"]
             text = None if confidence is None else f"{confidence:.6f}"
-            writer.writerow([row["image"], row["class"], text])
+            writer.writerow([as_cell(row["image"]), row["class"], text])
         return buffer.getvalue()
 
     def json(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import platform
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from importlib import metadata
 from typing import Any
 
@@ -14,6 +14,8 @@ from soda_tta.box import Box
 from soda_tta.data import Images
 from soda_tta.engine.groups import Groups
 from soda_tta.engine.plan import Plan
+from soda_tta.errors import RunError
+from soda_tta.masking import masked
 from soda_tta.methods.method import Method
 from soda_tta.storage.run_folder import FORMAT
 
@@ -73,6 +75,13 @@ class Card:
     def from_facts(facts: dict[str, Any]) -> Card:
         """The card in the facts of a run.json, which hold the outcome too."""
         names = {each.name for each in fields(Card)}
+        needed = [each.name for each in fields(Card) if each.default is MISSING]
+        absent = [name for name in needed if name not in facts]
+        if absent:
+            raise RunError(
+                f"the card of the run is damaged: {', '.join(absent)} is missing in run.json; "
+                "restore it from a copy."
+            )
         return Card(**{name: value for name, value in facts.items() if name in names})
 
     def completed(self, classes: int, facts: dict[str, Any]) -> Card:
@@ -97,7 +106,7 @@ def make_card(
         seed=seed,
         budget=budget,
         code=code_digest(method),
-        command=command,
+        command=None if command is None else [masked(word) for word in command],
         groups=None if groups is None else groups.card(),
         images=images.card(),
         box=box.card(),

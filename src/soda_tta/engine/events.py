@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from soda_tta.foreign_text import printable
+
 if TYPE_CHECKING:  # events are also read where nothing heavy may be imported
     from soda_tta.adaptors import Adaptor
     from soda_tta.box import Ledger
@@ -62,8 +64,17 @@ class Step:
 
     @staticmethod
     def from_facts(facts: dict[str, Any]) -> Step:
-        """The inverse of `facts`."""
-        return Step(**{**facts, "losses": tuple(facts["losses"])})
+        """The inverse of `facts`; KeyError, TypeError or ValueError if these are something else."""
+        losses = tuple(float(loss) for loss in facts["losses"])
+        step = Step(**{**facts, "losses": losses})
+        for name in ("epoch", "step", "of", "queries"):
+            if type(facts[name]) is not int:
+                raise TypeError(f"{name} is not a whole number")
+        for name in ("lr", "mutual_information", "cross_entropy"):
+            float(facts[name])  # refuses what is not a number
+        if not losses or not isinstance(step.purpose, str):
+            raise ValueError("there is no loss, or no purpose")
+        return step
 
 
 @dataclass(frozen=True)
@@ -79,9 +90,12 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something the user should know."""
+    """Something the user should know. It may quote a server or a foreign run folder."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", printable(self.text))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from soda_tta.engine.step import (
     norm_slope,
 )
 from soda_tta.errors import RunError
+from soda_tta.foreign_text import quoted
 from soda_tta.objectives import Loss
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import Search
@@ -169,11 +170,14 @@ class Training:
         if path is not None and path.exists():
             problem = f"{path} is not a checkpoint of this version; start a new run"
             arrays, facts = read_arrays(path, CHECKPOINT, problem)
-            done = int(facts["steps"])
-            self.search.restore(arrays)
-            self.epoch = int(facts["epoch"])
-            self.best_loss = float(facts["best_loss"])
-            self.best_theta = arrays["best"]
+            try:
+                done = int(facts["steps"])
+                self.search.restore(arrays)
+                self.epoch = int(facts["epoch"])
+                self.best_loss = float(facts["best_loss"])
+                self.best_theta = arrays["best"]
+            except (KeyError, TypeError, ValueError) as error:
+                raise RunError(f"{problem} ({type(error).__name__}: {quoted(error)}).") from error
         if self.search.wants == "gradient":
             steps = steps[:done]
             self.files.journal.rewrite([step.facts() for step in steps])
@@ -185,7 +189,7 @@ class Training:
     def _journal_steps(self) -> list[Step]:
         try:
             return [Step.from_facts(facts) for facts in self.files.journal.read()]
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise RunError(
                 f"{self.files.journal.path} is not a history of this version ({error}); "
                 "start a new run."

@@ -57,6 +57,7 @@ class Pass:
         self.purpose = purpose
         self.box = self.meter.asking(purpose)
         self.file = file
+        file.check()
         self.listener = listener
         self.stop = stop
         self.fallback = fallback

@@ -14,6 +14,7 @@ from soda_tta.display.notebook import html_table
 from soda_tta.engine.card import Card
 from soda_tta.engine.events import Step
 from soda_tta.errors import RunError
+from soda_tta.foreign_text import quoted
 from soda_tta.judging.candidate import Candidate
 from soda_tta.judging.settle import what_would_settle
 from soda_tta.judging.verdict import Verdict
@@ -182,24 +183,31 @@ class Run:
             raise RunError(f"{path} is incomplete: {' '.join(problems)}")
         ledger = Ledger()
         ledger.queries = dict(stored.queries)
-        return Run(
-            before=stored.before,
-            after=stored.after,
-            adaptor=Adaptor.load(RunFolder(path).adaptor_path),
-            ledger=ledger,
-            history=[Step.from_facts(step) for step in stored.steps],
-            stopped=facts["stopped"],
-            reason=facts["reason"],
-            card=Card.from_facts(facts),
-            names=stored.names,
-            seconds=facts["seconds"],
-            notices=facts["notices"],
-            verdict=None if facts.get("verdict") is None else Verdict(**facts["verdict"]),
-            unreached=facts["unreached_images"],
-            candidate=load_candidate(RunFolder(path)),
-            earlier_verdicts=[Verdict(**each) for each in facts.get("earlier_verdicts", ())],
-            clean=stored.clean,
-        )
+        verdict = facts.get("verdict")
+        try:
+            return Run(
+                before=stored.before,
+                after=stored.after,
+                adaptor=Adaptor.load(RunFolder(path).adaptor_path),
+                ledger=ledger,
+                history=[Step.from_facts(step) for step in stored.steps],
+                stopped=facts["stopped"],
+                reason=facts["reason"],
+                card=Card.from_facts(facts),
+                names=stored.names,
+                seconds=facts["seconds"],
+                notices=facts["notices"],
+                verdict=None if verdict is None else Verdict(**verdict),
+                unreached=facts["unreached_images"],
+                candidate=load_candidate(RunFolder(path)),
+                earlier_verdicts=[Verdict(**each) for each in facts.get("earlier_verdicts", ())],
+                clean=stored.clean,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {quoted(error)}"
+            raise RunError(
+                f"{path} is damaged, or of another version ({reason}); restore it from a copy."
+            ) from error
 
 
 def load_candidate(folder: RunFolder) -> Candidate | None:

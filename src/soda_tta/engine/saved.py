@@ -55,7 +55,7 @@ def load_adaptor(source: Any) -> SavedAdaptor:
     path = Path(source)
     if path.is_dir():
         folder = RunFolder(path)
-        if folder.holds_run and folder.read_card()["stopped"] is None:
+        if folder.holds_run and folder.read_card().get("stopped") is None:
             raise RunError(
                 f"{path} holds a run that has not ended and has no adaptor yet; "
                 "continue it with resume=True first."
@@ -69,7 +69,7 @@ def load_adaptor(source: Any) -> SavedAdaptor:
         return of_run(Run.load(path.parent), str(path.parent))
     facts = folder.read_card()
     card = Card.from_facts(facts)
-    return SavedAdaptor(adaptor, card, notices_of(card, facts["stopped"]))
+    return SavedAdaptor(adaptor, card, notices_of(card, facts.get("stopped")))
 
 
 def of_run(run: Run, name: str) -> SavedAdaptor:
@@ -90,7 +90,7 @@ def of_run(run: Run, name: str) -> SavedAdaptor:
     )
 
 
-def notices_of(card: Card, stopped: str) -> list[str]:
+def notices_of(card: Card, stopped: str | None) -> list[str]:
     """What a user of an adaptor should know about the run it comes from."""
     notices = [AVERAGED] if card.averaged else []
     return [*notices, UNFINISHED] if stopped == "interrupted" else notices

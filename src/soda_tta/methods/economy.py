@@ -9,6 +9,7 @@ import numpy as np
 
 from soda_tta.adaptors import Bank, BankAdaptor
 from soda_tta.adaptors.parts import moves, units
+from soda_tta.data import Images
 from soda_tta.engine.events import Step
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.restored import RestoredImages
@@ -149,6 +150,11 @@ class Economy(Method):
             f"{plan.limit / images:g} queries per image are too few for a search; the model's own "
             f"answers are used. At least {needed} are needed."
         )
+
+    def check(self, images: Images | None = None) -> None:
+        """Refuse images that are too small for the bank."""
+        if images is not None and self.sizes(len(images), None) is not None:
+            Bank.for_size(images.size).build().prepare(images[slice(0, 1)])
 
     # -- running ---------------------------------------------------------------------------------
 

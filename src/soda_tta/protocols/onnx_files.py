@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.errors import BoxError, SodaError
+from soda_tta.foreign_text import quoted
 from soda_tta.storage.atomic import replacing
 
 # JSON in the metadata of a file: the facts that its shapes do not declare (mean, std, logits ...).
@@ -42,14 +43,16 @@ def open_session(path: Path, threads: int | None = None) -> Any:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        reason = str(error).splitlines()[0]
+        reason = quoted(error)
         raise BoxError(
             f"{path} is not an ONNX model that ONNX Runtime can load: {reason}"
         ) from error
 
 
-def external_files(path: Path) -> list[str]:
-    """The names of the files next to an ONNX file that hold its weights; empty if it has them all.
+def external_files(path: Path) -> list[Path]:
+    """The files next to an ONNX file that hold its weights; empty if it has them all.
+
+    A file that names weights elsewhere is refused: it could have any file of this machine read.
 
     Parameters
     ----------
@@ -64,7 +67,25 @@ def external_files(path: Path) -> list[str]:
     tensors = onnx.load(path, load_external_data=False).graph.initializer
     external = [each for each in tensors if each.data_location == onnx.TensorProto.EXTERNAL]
     entries = [entry for tensor in external for entry in tensor.external_data]
-    return sorted({entry.value for entry in entries if entry.key == "location"})
+    names = sorted({entry.value for entry in entries if entry.key == "location"})
+    return [_neighbour(path, name) for name in names]
+
+
+def _neighbour(path: Path, name: str) -> Path:
+    """The file of that name in the folder of an ONNX file; in a cache both may be links."""
+    file = path.parent / name
+    folders = (path.parent.resolve(), path.resolve().parent)
+    try:
+        resolved = file.resolve()
+        inside = any(resolved.is_relative_to(folder) for folder in folders) and resolved.is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, a NUL, or links in a circle
+        inside = False
+    if not inside:
+        raise BoxError(
+            f"{path} keeps weights in {quoted(name)}, which is not a file in its folder; "
+            "export the model again, with its weights inside or next to it."
+        )
+    return file
 
 
 def export_onnx(

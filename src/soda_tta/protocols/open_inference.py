@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from soda_tta.foreign_text import quoted
 from soda_tta.protocols.tensors import (
     DATATYPES,
     Message,
@@ -286,4 +287,5 @@ def _encode_requested(output: RequestedOutput) -> dict[str, Any]:
 
 
 def _absent(name: str, names: Sequence[str]) -> str:
-    return f"the response contains no output {name!r} (it contains {', '.join(names) or 'none'})."
+    listed = quoted(", ".join(names)) or "none"
+    return f"the response contains no output {quoted(name)!r} (it contains {listed})."

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from soda_tta.errors import SodaError
+from soda_tta.foreign_json import parse_json
+from soda_tta.foreign_text import quoted
 from soda_tta.types import Array
 
 DATATYPES = {
@@ -34,6 +36,12 @@ DATATYPES = {
 DATATYPE_OF = {dtype: datatype for datatype, dtype in DATATYPES.items()}
 BINARY_ONLY = ("FP16",)  # the protocol has no JSON form for it
 JSON_LENGTH = "Inference-Header-Content-Length"
+
+# What reading a message that is not valid may raise.
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, IndexError),
+    *(AttributeError, OverflowError, RecursionError, MemoryError),
+)
 
 Message = tuple[bytes, dict[str, str]]  # the body, and the HTTP headers that belong to it
 
@@ -103,7 +111,7 @@ def decode_tensors(
     tensors = []
     for entry in described:
         size = parameters_of(entry).get("binary_data_size")
-        if names is None or entry["name"] in names:
+        if names is None or str(entry["name"]) in names:
             dtype = np.dtype(DATATYPES[entry["datatype"]])
             if size is None:
                 flat = _from_json(entry["data"], dtype)
@@ -150,7 +158,7 @@ def decode_message(body: bytes, headers: Mapping[str, str]) -> tuple[dict[str, A
     """The JSON part of a body, and where its raw bytes begin."""
     stated = {name.lower(): value for name, value in headers.items()}.get(JSON_LENGTH.lower())
     length = len(body) if stated is None else int(stated)
-    message = json.loads(body[:length])
+    message = parse_json(body[:length], deepest=None)
     if not isinstance(message, dict):
         raise TypeError(f"{type(message).__name__} instead of a JSON object")
     return message, length
@@ -169,7 +177,8 @@ def reading(what: str) -> Iterator[None]:
         yield
     except ProtocolError:
         raise
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+    except UNREADABLE as error:
+        reason = f"{type(error).__name__}: {quoted(error)}"
         raise ProtocolError(
-            f"the {what} is not valid Open Inference Protocol ({type(error).__name__}: {error})."
+            f"the {what} is not valid Open Inference Protocol ({reason})."
         ) from error

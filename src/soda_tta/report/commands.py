@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Any
 
 from soda_tta.adaptors import Identity
 from soda_tta.box.facts import as_options, unusual
+from soda_tta.masking import masked
 from soda_tta.methods import all_methods
 from soda_tta.report.record import RunRecord
 
@@ -21,7 +21,7 @@ def reproduce_command(record: RunRecord) -> str:
     if not isinstance(recorded, list) or not recorded:
         return command_from_card(record.card)
     words = ["soda-tta"]
-    words += [without_password(str(word)) for word in recorded if word not in OUTPUT_FLAGS]
+    words += [masked(str(word)) for word in recorded if word not in OUTPUT_FLAGS]
     # the recorded directory already holds this run
     for position, word in enumerate(words):
         if word.startswith("--out="):
@@ -55,7 +55,7 @@ def deployment_commands(record: RunRecord) -> list[tuple[str, str]]:
     run = shlex.quote(str(record.folder)) if record.folder else "RUN"
     model = shlex.quote(recorded_option(record, "--model") or "MODEL")
     size = recorded_option(record, "--size")
-    size_option = f" --size {size}" if size else ""
+    size_option = f" --size {shlex.quote(size)}" if size else ""
     return [
         (
             "Export it as an ONNX file that runs in front of the model",
@@ -80,16 +80,7 @@ def recorded_option(record: RunRecord, name: str) -> str | None:
     words = [str(word) for word in record.card.get("command") or []]
     for position, word in enumerate(words):
         if word == name and position + 1 < len(words):
-            return without_password(words[position + 1])
+            return masked(words[position + 1])
         if word.startswith(f"{name}="):
-            return without_password(word.partition("=")[2])
+            return masked(word.partition("=")[2])
     return None
-
-
-def without_password(word: str) -> str:
-    """Remove the credentials from an address, because pages are passed on.
-
-    >>> without_password("https://me:secret@host/v2/models/cats")
-    'https://...@host/v2/models/cats'
-    """
-    return re.sub(r"(?<=://)[^/@\s]+@", "...@", word)

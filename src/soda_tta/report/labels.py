@@ -17,6 +17,7 @@ import numpy as np
 
 from soda_tta.data import load_dataset
 from soda_tta.errors import ImageError
+from soda_tta.storage.spreadsheet import from_cell
 from soda_tta.types import Array
 
 UNKNOWN = -1
@@ -186,8 +187,8 @@ def _read_csv(path: Path) -> tuple[list[str] | None, list[Any]]:
             raise ImageError(f"the header of {path} is {header}. It must be: file,label")
         file_column = next((name for name in FILE_COLUMNS if name in columns), None)
         rows = list(table)
-    files = None if file_column is None else [row[file_column] for row in rows]
-    return files, [row[label_column] for row in rows]
+    files = None if file_column is None else [from_cell(row[file_column] or "") for row in rows]
+    return files, [from_cell(row[label_column] or "") for row in rows]
 
 
 def _class_numbers(raw: list[Any], classes: Sequence[str] | None) -> Array:

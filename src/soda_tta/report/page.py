@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from soda_tta._version import __version__
+from soda_tta.foreign_text import escaped
 from soda_tta.report.headline import points
 from soda_tta.wording import counted
 
@@ -26,8 +27,10 @@ class Figure:
 def render(template: str, **values: Any) -> str:
     """Render one self-contained page."""
     text = environment().get_template(template).render(version=__version__, **values)
-    # a file name may contain bytes that are not UTF-8, a page may not
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    # A file name may contain bytes that are not UTF-8, a page may not.
+    readable = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    # A foreign run folder may hold control characters, and a command is copied from the page.
+    return escaped(readable)
 
 
 @cache

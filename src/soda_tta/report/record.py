@@ -164,7 +164,7 @@ def _steps(record: RunRecord, entries: list[dict[str, Any]]) -> list[Step]:
     for entry in entries:
         try:
             steps.append(Step.from_facts(entry))
-        except (TypeError, KeyError):
+        except (TypeError, KeyError, ValueError):
             record.missing.append(
                 f"History: line {len(steps) + 1} is damaged. The steps before it are shown."
             )

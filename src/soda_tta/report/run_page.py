@@ -8,9 +8,10 @@ import numpy as np
 
 from soda_tta.adaptors import Identity
 from soda_tta.data import Images
+from soda_tta.masking import masked
 from soda_tta.report import figures
 from soda_tta.report.analysis import Analysis
-from soda_tta.report.commands import deployment_commands, reproduce_command, without_password
+from soda_tta.report.commands import deployment_commands, reproduce_command
 from soda_tta.report.examples import ALIKE, make_examples, most_changed
 from soda_tta.report.headline import headline
 from soda_tta.report.labels import UNKNOWN, Labels
@@ -239,7 +240,7 @@ def _confidence(analysis: Analysis) -> list[Figure]:
 
 
 def flattened(card: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Nested facts as rows of a table, without passwords.
+    """Nested facts as rows of a table, without secrets.
 
     >>> flattened({"method": "soda", "settings": {"q": 5, "lr": None}})
     [('method', 'soda'), ('settings.q', '5'), ('settings.lr', 'none')]
@@ -250,5 +251,5 @@ def flattened(card: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             rows += flattened(value, f"{prefix}{name}.")
             continue
         text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
-        rows.append((prefix + name, "none" if value is None else without_password(text)))
+        rows.append((prefix + name, "none" if value is None else masked(text)))
     return rows

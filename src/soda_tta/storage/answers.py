@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from soda_tta.errors import RunError
 from soda_tta.storage.records import Records, read_records
 from soda_tta.types import Array
 
 HEADER = struct.Struct("<QII")  # place of the first image, rows, classes
+TOLERANCE = 0.05  # of a sum; half-precision models and rounded answers stay inside
 
 
 class AnswerFile:
@@ -34,6 +36,27 @@ class AnswerFile:
         for run in runs:
             header = HEADER.pack(int(places[run[0]]), len(run), rows.shape[1])
             self.records.append(header + rows[run].astype("<f4").tobytes())
+
+    def check(self) -> None:
+        """Raise a RunError if what was kept are not probabilities."""
+        problem = problem_of(self.kept) if len(self.kept) else None
+        if problem is not None:
+            raise RunError(
+                f"{self.records.path} is damaged: {problem}; start a new run, or remove the file "
+                "and the answers in it."
+            )
+
+
+def problem_of(rows: Array) -> str | None:
+    """What is wrong with rows of probabilities; None if nothing is. Rows of NaN are unanswered."""
+    if rows.ndim != 2 or rows.dtype.kind != "f" or not len(rows) or rows.shape[1] < 2:
+        return f"it holds {rows.dtype} values of shape {rows.shape}, not rows of probabilities"
+    answered = rows[~np.isnan(rows).all(axis=1)]
+    if not (answered >= 0).all() or not (answered <= 1 + TOLERANCE).all():
+        return "its values are not probabilities"
+    if answered.size and np.abs(answered.sum(axis=1) - 1).max() > TOLERANCE:
+        return "its rows do not sum to 1"
+    return None
 
 
 def read_rows(path: Path) -> Array | None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from soda_tta.errors import StorageError
+from soda_tta.storage.temporary import temporary_file
 
 SYNC_EVERY = 0.5  # seconds
 
@@ -17,24 +18,21 @@ SYNC_EVERY = 0.5  # seconds
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` if, and only if, the block succeeds."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        descriptor = os.open(temporary, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.replace(path)
+        with temporary_file(path) as temporary:
+            yield temporary
+            descriptor = os.open(temporary, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            temporary.replace(path)
     except OSError as error:
         reason = error.strerror or error
         raise StorageError(
             f"{path} could not be written: {reason}. The previous content is kept."
         ) from error
-    finally:
-        with suppress(OSError):  # whatever prevented the write may also prevent the clean-up
-            temporary.unlink(missing_ok=True)
 
 
 def make_folder(folder: Path) -> bool:
@@ -63,13 +61,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def append_bytes(path: Path, data: bytes, *, sync: bool = False) -> None:
-    """Append to a file; create it if it does not exist.
+    """Append to a file; create it if it does not exist. A link in its place is refused.
 
     What cannot be appended whole is not appended at all. With `sync`, the data are on disk when
     this returns, and a power cut does not lose them.
     """
     try:
-        with path.open("ab", buffering=0) as file:
+        with open(path, "ab", buffering=0, opener=_open_itself) as file:
             before = file.tell()
             try:
                 written = file.write(data)
@@ -86,6 +84,11 @@ def append_bytes(path: Path, data: bytes, *, sync: bool = False) -> None:
             f"{path} could not be written: {error.strerror}. "
             "Free some space, then continue with resume=True."
         ) from error
+
+
+def _open_itself(path: str, flags: int) -> int:
+    """Open a file, but not through a link: only this package writes files that grow."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 class GrowingFile:

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from soda_tta.errors import RunError
+from soda_tta.foreign_json import parse_json
 from soda_tta.storage.atomic import write_bytes
 from soda_tta.types import Array
 
@@ -27,6 +28,6 @@ def read_arrays(path: Path, key: str, problem: str) -> tuple[dict[str, Array], d
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
             arrays = {name: file.get_tensor(name) for name in names}
-            return arrays, json.loads((file.metadata() or {})[key])
+            return arrays, parse_json((file.metadata() or {})[key])
     except (SafetensorError, KeyError, TypeError, ValueError, OSError) as error:
         raise RunError(f"{problem} ({type(error).__name__}).") from error

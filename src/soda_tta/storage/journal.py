@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.errors import RunError
+from soda_tta.foreign_json import parse_json
 from soda_tta.storage.atomic import append_bytes, complete_lines, write_bytes
 
 
@@ -57,7 +58,7 @@ def encoded(entry: dict[str, Any]) -> bytes:
 
 def decoded(line: bytes) -> dict[str, Any]:
     """The object of one line of a journal; ValueError if the line is something else."""
-    entry = json.loads(line)
+    entry = parse_json(line)
     if not isinstance(entry, dict):
         raise ValueError(f"{type(entry).__name__} in place of an object")
     return entry

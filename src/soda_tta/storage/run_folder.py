@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from soda_tta.errors import RunError
+from soda_tta.foreign_json import parse_json
+from soda_tta.foreign_text import quoted
 from soda_tta.storage.answers import AnswerFile
 from soda_tta.storage.atomic import make_folder, replacing, write_bytes, write_text
 from soda_tta.storage.book import Book
+from soda_tta.storage.card_check import check_entries
 from soda_tta.storage.journal import Journal, encoded
 from soda_tta.storage.locks import locked
 from soda_tta.storage.same_run import check_same_run
+from soda_tta.storage.spreadsheet import write_predictions, write_to_label
+from soda_tta.storage.temporary import is_temporary, remove_left_over
 from soda_tta.storage.transcript import Transcript
 from soda_tta.types import Array
 
@@ -102,8 +106,7 @@ class RunFolder:
             check_same_run(self.path, self.read_card(), card)
         elif not all(self._is_left_by_a_start(path) for path in self.path.iterdir()):
             raise RunError(f"{self.path} is not an empty folder; choose another out=.")
-        for leftover in self.path.glob(".*.tmp"):  # a crash came while a file was written
-            leftover.unlink(missing_ok=True)
+        remove_left_over(self.path)  # a crash came while a file was written
         if not self.ended:  # also one that was interrupted: it is at work again
             facts = self.read_card() if self.holds_run else card
             self.write_card({**facts, "stopped": None})
@@ -118,7 +121,7 @@ class RunFolder:
         """
         if path.name == WORKING:
             return all(each == self.book().path for each in path.iterdir())
-        return path.match(f".{CARD}.*.tmp")
+        return is_temporary(path, CARD)
 
     # -- what the folder holds -------------------------------------------------------------------
 
@@ -130,7 +133,7 @@ class RunFolder:
     @property
     def ended(self) -> bool:
         """Whether its run has come to its end, so that there is nothing to continue."""
-        return self.holds_run and self.read_card()["stopped"] in ENDED
+        return self.holds_run and self.read_card().get("stopped") in ENDED
 
     @property
     def holds_billed_work(self) -> bool:
@@ -157,15 +160,16 @@ class RunFolder:
         assert self.path is not None
         path = self.path / CARD
         try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
+            facts = parse_json(path.read_bytes())
         except FileNotFoundError:
             raise RunError(f"{self.path} holds no run (there is no {CARD}).") from None
         except (OSError, ValueError) as error:
-            raise RunError(f"{path} cannot be read: {error}") from error
+            raise RunError(f"{path} cannot be read: {quoted(error)}") from error
         if not isinstance(facts, dict) or facts.get("format") != FORMAT:
             raise RunError(
                 f"{path} was written by another version of this package; read it with that version."
             )
+        check_entries(path, facts)
         return facts
 
     # -- while the run is at work ----------------------------------------------------------------
@@ -251,9 +255,7 @@ class RunFolder:
             replacing(self.path / TO_LABEL) as temporary,
             temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
         ):
-            writer = csv.writer(file)
-            writer.writerow(["file", "label"])
-            writer.writerows([name, ""] for name in names)
+            write_to_label(file, names)
 
     def finish(self) -> None:
         """Remove what is only needed to continue the run."""
@@ -276,25 +278,3 @@ class RunFolder:
         for path in (self.path / WORKING).iterdir():
             if path != book:
                 path.unlink()
-
-
-def write_predictions(file: TextIO, names: list[str], before: Array, after: Array | None) -> None:
-    """Write one row per image; what a stopped run did not answer stays empty."""
-    writer = csv.writer(file)
-    head = ["image", "before", "before_confidence", "after", "after_confidence", "changed"]
-    writer.writerow(head)
-    for index, name in enumerate(names):
-        first = best_class(before[index])
-        second = None if after is None else best_class(after[index])
-        row: list[Any] = [name, *(first or ())]
-        if first is not None and second is not None:
-            row += [*second, int(first[0] != second[0])]
-        writer.writerow(row)
-
-
-def best_class(probabilities: Array) -> tuple[int, str] | None:
-    """The most likely class and its probability; None for a row that was never answered."""
-    if np.isnan(probabilities[0]):
-        return None
-    best = int(probabilities.argmax())
-    return best, f"{probabilities[best]:.6f}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.errors import RunError
+from soda_tta.storage.card_check import entry
 
 IDENTITY = (
     "method",
@@ -22,6 +23,8 @@ IDENTITY = (
 
 def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Raise RunError, with every difference, unless the cards `old` and `new` describe one run."""
+    for name in ("method", "settings", "box", "plan"):
+        entry(folder, old, name)
     old = {**old, "box": {**old["box"]}}
     old["box"].pop("classes", None)  # known only after the first response
     if old["method"] == new["method"]:
@@ -29,7 +32,7 @@ def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> No
         kept = {name: old["settings"][name] for name in old["settings"] if name in new["settings"]}
         old["settings"] = kept
     # The same method is planned alike, unless another version planned it.
-    old["rungs"] = old["plan"]["rungs"]
+    old["rungs"] = old["plan"].get("rungs")
     new = {**new, "rungs": new["plan"]["rungs"]}
     names = (*IDENTITY, "rungs")
     differing = [name for name in names if plain(old.get(name)) != plain(new.get(name))]

@@ -10,10 +10,12 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from soda_tta.storage.answers import read_rows
+from soda_tta.foreign_text import quoted
+from soda_tta.storage.answers import problem_of, read_rows
 from soda_tta.storage.book import Book
 from soda_tta.storage.journal import read_intact_lines
 from soda_tta.storage.run_folder import ANSWERS, HISTORY, PREDICTIONS, WORKING, RunFolder
+from soda_tta.storage.spreadsheet import from_cell
 from soda_tta.types import Array
 
 NOT_ENDED = (
@@ -64,14 +66,27 @@ def read_run_folder(path: str | Path) -> StoredRun:
 def _read_answers(stored: StoredRun) -> None:
     try:
         answers = load_file(stored.folder / ANSWERS)
-        stored.before = answers["before"]
-    except (OSError, SafetensorError, KeyError) as error:
+        before = answers["before"]
+        after = answers.get("after")
+        check_answers(before, after)
+    except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
         stored.missing.append(f"Predictions: {ANSWERS} cannot be read ({reason_of(error)}).")
         return
-    stored.after = answers.get("after")
+    stored.before = before
+    stored.after = after
     stored.clean = answers.get("clean")
     if stored.after is None:
         stored.missing.append(NOT_ANSWERED)
+
+
+def check_answers(before: Array, after: Array | None) -> None:
+    """Raise ValueError unless both are rows of probabilities, of the same images and classes."""
+    for rows in (before, before if after is None else after):
+        problem = problem_of(rows)
+        if problem is not None:
+            raise ValueError(problem)
+    if after is not None and after.shape != before.shape:
+        raise ValueError(f"the answers have the shapes {before.shape} and {after.shape}")
 
 
 def _read_history(stored: StoredRun, path: Path) -> None:
@@ -93,7 +108,7 @@ def _read_names(stored: StoredRun) -> None:
             table = csv.DictReader(file)
             if "image" not in (table.fieldnames or ()):
                 raise ValueError("no column 'image'")
-            stored.names = [row["image"] for row in table]
+            stored.names = [from_cell(row["image"] or "") for row in table]
     except (OSError, ValueError, csv.Error) as error:
         stored.missing.append(f"Image names: {path.name} cannot be read ({reason_of(error)}).")
         return
@@ -108,7 +123,7 @@ def _read_unfinished(stored: StoredRun) -> None:
     """Read what a killed run has left: responses, journals, its book of queries."""
     working = stored.folder / WORKING
     stored.missing.append(NOT_ENDED)
-    stored.before = read_rows(working / "select.answers")
+    stored.before = _first_pass(stored, working / "select.answers")
     count = int(stored.facts.get("images", {}).get("count") or 0)
     if stored.before is None:
         stored.missing.append("No response is stored yet, so the page shows only the card.")
@@ -126,10 +141,19 @@ def _read_unfinished(stored: StoredRun) -> None:
         stored.missing.append(f"Queries: the ledger cannot be read ({reason_of(error)}).")
 
 
+def _first_pass(stored: StoredRun, path: Path) -> Array | None:
+    rows = read_rows(path)
+    problem = None if rows is None else problem_of(rows)
+    if problem is not None:
+        stored.missing.append(f"Predictions: {path.name} is damaged ({problem}).")
+        return None
+    return rows
+
+
 def reason_of(error: Exception) -> str:
     """An exception in a few words."""
     if isinstance(error, FileNotFoundError):  # that of safetensors has no strerror
         return "No such file or directory"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {quoted(error)}"

@@ -243,3 +243,35 @@ def test_weights_in_a_file_of_their_own_are_part_of_the_fingerprint(
     assert second.fingerprint() != fingerprint
     assert not np.allclose(second(images), probabilities, equal_nan=True)
     assert OnnxBox(path).fingerprint() == inside
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/hostname", "../secret.bin", "link.bin", "/dev/null", "x" * 999]
+)
+def test_weights_outside_the_folder_of_the_file_are_not_read(tiny_onnx, name: str) -> None:
+    path = tiny_onnx()
+    path.parent.with_name("secret.bin").write_bytes(bytes(64))
+    path.with_name("link.bin").symlink_to("../secret.bin")
+    model = onnx.load(path)
+    tensor = TensorProto(name="unused", data_type=TensorProto.FLOAT, dims=[4])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=name)
+    box = OnnxBox(path)  # ONNX Runtime has checks of its own, which depend on its version
+    model.graph.initializer.append(tensor)
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(BoxError, match="not a file in its folder"):
+        box.fingerprint()
+
+
+def test_a_model_and_its_weights_may_be_links_into_a_cache(tiny_onnx, tmp_path: Path) -> None:
+    model = onnx.load(tiny_onnx())
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "shown").mkdir()
+    external = dict(save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save(model, tmp_path / "blobs" / "model.onnx", **external)
+    for name in ("model.onnx", "weights.bin"):
+        (tmp_path / "shown" / name).symlink_to(tmp_path / "blobs" / name)
+    box = OnnxBox(tmp_path / "blobs" / "model.onnx")
+    expected = box.fingerprint()
+    box.path = tmp_path / "shown" / "model.onnx"
+    assert box.fingerprint() == expected

@@ -104,3 +104,61 @@ def test_an_address_with_a_password_is_refused_and_not_shown() -> None:
     with pytest.raises(BoxError, match="api_key_env=") as refused:
         load_box("http://user:s3cret@127.0.0.1:1/v2/models/m")
     assert "s3cret" not in str(refused.value)
+
+
+def test_an_echoed_key_is_hidden(server, images: np.ndarray, monkeypatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "s3cret-key")
+    box = load_box(server.url, api_key_env="MODEL_KEY")
+    refusal = {"error": "not allowed: Bearer s3cret-key \x1b[2J"}
+    server.faults = [lambda handler, _: handler.reply(refusal, status=400)]
+    with pytest.raises(BoxError, match=r"not allowed: Bearer \.\.\. \\x1b\[2J"):
+        box(images)
+
+
+def test_an_output_named_like_the_key_does_not_reach_the_card(server, monkeypatch) -> None:
+    monkeypatch.setenv("MODEL_KEY", "s3cret-key")
+    server.outputs = ["s3cret-key"]
+    box = load_box(server.url, api_key_env="MODEL_KEY")
+    assert "s3cret" not in box.fingerprint()
+
+
+HOSTILE_PAGES = {
+    "deep": b"[" * 100_000,
+    "deep object": b'{"inputs":' * 100_000,
+    "numbers as names": {"inputs": [{"name": 1, "datatype": "FP32", "shape": [-1, 3, 8, 8]}]},
+    "huge image": {
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3, 10**9, 10**9]}],
+        "outputs": [{"name": "p"}],
+    },
+    "huge batch": {
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [10**400, 3, 8, 8]}],
+        "outputs": [{"name": "p"}],
+    },
+    "escapes": {
+        "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 3, 8, 8]}],
+        "outputs": [{"name": "\x1b[2Jone"}, {"name": "\u202etwo"}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_PAGES)
+def test_hostile_metadata_is_refused_in_words(server, images: np.ndarray, name: str) -> None:
+    page = HOSTILE_PAGES[name]
+    server.pages["/v2/models/tiny"] = lambda handler: handler.reply(page)
+    with pytest.raises(BoxError) as refused:
+        load_box(server.url)(images)
+    assert str(refused.value).isprintable()
+
+
+def test_an_output_with_a_number_for_a_name_is_read(server, images: np.ndarray) -> None:
+    server.outputs = ["0"]
+    answer = {"outputs": [{"name": 0, "datatype": "FP32", "shape": [20, 2], "data": [0.5] * 40}]}
+    server.infer = lambda tensor: {"0": np.zeros((len(tensor), 4))}
+    server.faults = [lambda handler, _: handler.reply(answer)]
+    np.testing.assert_array_equal(load_box(server.url)(images[:20]), np.full((20, 2), 0.5))
+
+
+@pytest.mark.parametrize("extensions", [5, {"a": 1}, "binary_tensor_data", [[]]])
+def test_odd_extensions_are_no_binary_tensors(server, extensions: object) -> None:
+    server.pages["/v2"] = {"extensions": extensions}
+    assert load_box(server.url).box.box.binary is False

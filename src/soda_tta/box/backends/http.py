@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import threading
 import time
@@ -17,6 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 from soda_tta._version import __version__
 from soda_tta.box.backends.deadlines import Deadlines
 from soda_tta.errors import BoxError, BoxUnavailable
+from soda_tta.foreign_json import parse_json
 
 if TYPE_CHECKING:
     import httpcore
@@ -40,7 +40,7 @@ class HttpResponse:
 
     def json(self) -> Any:
         """The body as JSON; ValueError if it is something else."""
-        return json.loads(self.content)
+        return parse_json(self.content)
 
     @property
     def retry_after(self) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,15 @@ import numpy as np
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.facts import OUTPUT_FACTS
 from soda_tta.box.input import Input, declared_by_shape, input_from_shape
+from soda_tta.box.top_classes import could_be_indices, spread
 from soda_tta.errors import BoxError
+from soda_tta.foreign_json import parse_json
+from soda_tta.foreign_text import quoted
 from soda_tta.protocols.onnx_files import METADATA_KEY, external_files, open_session
 from soda_tta.types import Array
 
 ELEMENT_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
+INDEX_TYPES = ("tensor(int64)", "tensor(int32)")
 
 
 class OnnxBox(Backend):
@@ -33,6 +36,9 @@ class OnnxBox(Backend):
         Images per run of the model. A model with a fixed batch overrides it.
     threads : int, optional
         Threads of ONNX Runtime. Default: one per physical core.
+    class_count : int, optional
+        Number of all classes, for a file that returns only its top classes: their scores, and
+        their indices in another output.
     **facts
         Facts about the input (see `Input`) and the output (`logits`, `partial`). Default: as the
         metadata of the file and its shapes declare them.
@@ -45,6 +51,7 @@ class OnnxBox(Backend):
         output: str | None = None,
         batch: int = 64,
         threads: int | None = None,
+        class_count: int | None = None,
         **facts: Any,
     ) -> None:
         self.path = Path(path)
@@ -58,6 +65,8 @@ class OnnxBox(Backend):
         self.declared = {**declared_by_shape(image.shape, dtype), **metadata}
         self.input_name: str = image.name
         self.output_name = self._scores_output(output)
+        self.class_count = class_count
+        self.indices_name = self._indices_output()
         self.fixed_batch = isinstance(image.shape[0], int) and image.shape[0] > 0
         self.batch = image.shape[0] if self.fixed_batch else batch
 
@@ -81,11 +90,12 @@ class OnnxBox(Backend):
         """The facts in the metadata of the file."""
         text = self.session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "{}")
         try:
-            facts = json.loads(text)
+            facts = parse_json(text)
             Input(**{name: value for name, value in facts.items() if name not in OUTPUT_FACTS})
         except (ValueError, TypeError, AttributeError, BoxError) as error:
             raise BoxError(
-                f"the metadata {METADATA_KEY} of {self.path} is not valid ({error}): {text[:200]}"
+                f"the metadata {METADATA_KEY} of {self.path} is not valid ({quoted(error)}): "
+                f"{quoted(text)}"
             ) from error
         return dict(facts)
 
@@ -95,7 +105,7 @@ class OnnxBox(Backend):
         names = [str(output.name) for output in outputs]
         if name is not None and name not in names:
             raise BoxError(
-                f"{self.path} has no output {name!r}; choose from: {', '.join(names)} "
+                f"{self.path} has no output {name!r}; choose from: {quoted(', '.join(names))} "
                 "(output='NAME')."
             )
         likely = [
@@ -105,25 +115,59 @@ class OnnxBox(Backend):
         ]
         if name is None and len(likely) != 1:
             raise BoxError(
-                f"{self.path} has the outputs {', '.join(names)}; "
+                f"{self.path} has the outputs {quoted(', '.join(names))}; "
                 "choose the one with the class scores (output='NAME')."
             )
         return name or likely[0]
 
+    def _indices_output(self) -> str | None:
+        """The name of the output with the classes of the scores, if these are the top ones."""
+        outputs = {str(output.name): output for output in self.session.get_outputs()}
+        scores = outputs.pop(self.output_name)
+        names = [
+            name
+            for name, output in outputs.items()
+            if output.type in INDEX_TYPES and could_be_indices(output.shape, scores.shape)
+        ]
+        if self.class_count is None and not names:
+            return None
+        if self.class_count is None:
+            raise BoxError(
+                f"{self.path} returns its top classes: scores in {quoted(self.output_name)!r} and "
+                f"their classes in {quoted(names[0])!r}; pass the number of all classes "
+                "(class_count=1000), or export the model with the scores of all classes."
+            )
+        if len(names) != 1:
+            raise BoxError(
+                f"{self.path} has no output with the indices of top classes, which class_count is "
+                "for; leave it out."
+            )
+        self.partial = True  # the other classes share what is missing
+        return names[0]
+
     def answer(self, images: Array) -> Array:
+        if self.class_count is not None and self.logits:
+            raise BoxError(
+                f"{self.path} returns the logits of its top classes only, which have no softmax; "
+                "export the model with a softmax before the top classes."
+            )
         prepared = self.input.prepare(images)
+        names = [self.output_name, *([self.indices_name] if self.indices_name else [])]
         try:
-            (output,) = self.session.run([self.output_name], {self.input_name: prepared})
+            scores, *indices = self.session.run(names, {self.input_name: prepared})
         except Exception as error:  # ONNX Runtime has its own classes, all of them Exceptions
-            reason = str(error).splitlines()[0]
+            reason = quoted(error)
             raise BoxError(f"ONNX Runtime could not run {self.path}: {reason}") from error
-        return np.asarray(output)
+        if self.class_count is None:
+            return np.asarray(scores)
+        return spread(np.asarray(scores), np.asarray(indices[0]), self.class_count)
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256(self.path.read_bytes())
-        for name in external_files(self.path):
-            digest.update((self.path.parent / name).read_bytes())
-        return f"onnx:sha256:{digest.hexdigest()}:{self.output_name}"
+        for file in external_files(self.path):
+            digest.update(file.read_bytes())
+        classes = "" if self.class_count is None else f":{self.class_count}"
+        return f"onnx:sha256:{digest.hexdigest()}:{self.output_name}{classes}"
 
     def __repr__(self) -> str:
         return f"OnnxBox({str(self.path)!r})"

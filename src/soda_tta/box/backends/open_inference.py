@@ -15,13 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.box.addresses import check_address
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.http import HttpClient, HttpResponse
 from soda_tta.box.box import Box
 from soda_tta.box.input import declared_by_shape, input_from_shape
+from soda_tta.box.top_classes import refuse_top_classes
 from soda_tta.box.wrappers.batched import Batched
 from soda_tta.box.wrappers.retrying import RETRIES, Retrying, retry
 from soda_tta.errors import BoxError, BoxUnavailable
+from soda_tta.foreign_json import parse_json
+from soda_tta.foreign_text import quoted
+from soda_tta.masking import keep_secret, masked
 from soda_tta.protocols.open_inference import (
     BINARY_EXTENSION,
     DATATYPES,
@@ -88,11 +93,7 @@ class OpenInferenceBox(Backend):
         certificate_authority: str | Path | None = None,
         **facts: Any,
     ) -> None:
-        if "@" in url.split("/")[2]:
-            raise BoxError(
-                "the address contains a user or password, which would be written to files; "
-                "pass the key by api_key_env='VARIABLE'."
-            )
+        check_address(url)
         self.url = url.rstrip("/")
         self.timeout = timeout
         key = key_header(api_key_env, api_key_header)
@@ -109,6 +110,7 @@ class OpenInferenceBox(Backend):
         self.batch = image.shape[0] if self.fixed_batch else batch
         self.output_name = output or self._only_output(metadata)
         self.values = sum(values_per_image(each) for each in metadata.outputs)
+        refuse_top_classes(self.url, metadata.outputs, self.output_name)
         self.binary = self._offers_binary() if binary is None else binary
         if image.datatype == "FP16" and not self.binary:
             raise BoxError(
@@ -159,7 +161,7 @@ class OpenInferenceBox(Backend):
         names = [output.name for output in metadata.outputs]
         if len(names) != 1:
             raise BoxError(
-                f"{self.url} has the outputs {', '.join(names) or '(none)'}; "
+                f"{self.url} has the outputs {quoted(', '.join(names)) or '(none)'}; "
                 "choose the one with the class scores (output='NAME')."
             )
         return names[0]
@@ -171,7 +173,8 @@ class OpenInferenceBox(Backend):
             raise
         except BoxError:  # a gateway may expose the model but not the server
             return False
-        return BINARY_EXTENSION in (server.get("extensions") or [])
+        extensions = server.get("extensions")
+        return isinstance(extensions, list) and BINARY_EXTENSION in extensions
 
     def answer(self, images: Array) -> Array:
         tensor = Tensor(self.input_name, self.input.prepare(images))
@@ -224,7 +227,7 @@ class OpenInferenceBox(Backend):
             yield response
 
     def fingerprint(self) -> str:
-        return f"{self.url} version {self.version} output {self.output_name}"
+        return masked(f"{self.url} version {self.version} output {self.output_name}")
 
     def __repr__(self) -> str:
         return f"OpenInferenceBox({self.url!r})"
@@ -270,6 +273,7 @@ def key_header(variable: str | None, header: str) -> dict[str, str]:
             f"the environment variable {variable} contains characters "
             "that an HTTP header cannot carry; check the API key."
         )
+    keep_secret(key)  # a server may echo it
     return {header: f"Bearer {key}" if header.lower() == "authorization" else key}
 
 
@@ -278,11 +282,10 @@ def describe(response: Any) -> str:
 
     Servers give the reason under `error` or `detail`, or in plain text.
     """
-    text = response.text
     try:
-        body = response.json()
+        body = parse_json(response.content)
     except ValueError:
-        body = text
+        body = response.text
     if isinstance(body, dict):
         body = body.get("error") or body.get("detail") or body
-    return f"{response.status_code}: {' '.join(str(body).split())[:300]}"
+    return f"{response.status_code}: {quoted(body)}"

@@ -10,6 +10,7 @@ from soda_tta.data.dataset import Dataset
 from soda_tta.data.lazy import FileImages, OnBadImage
 from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
+from soda_tta.storage.spreadsheet import from_cell
 
 Row = tuple[int, str, str]  # line in the file, name of an image file, label
 
@@ -58,7 +59,10 @@ def read_rows(table: Path, columns: Sequence[str]) -> list[Row]:
                     f"{table} begins with {reader.fieldnames}; "
                     f"its first line must be: {','.join(columns)}"
                 )
-            rows = [(reader.line_num, row["file"], row.get("label", "")) for row in reader]
+            rows = [
+                (reader.line_num, from_cell(row["file"] or ""), from_cell(row.get("label") or ""))
+                for row in reader
+            ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ImageError(f"{table} cannot be read as a CSV: {error}") from error
     if not rows:
