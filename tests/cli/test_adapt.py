@@ -45,7 +45,7 @@ def test_a_dry_run_prints_the_cost_and_sends_no_query(soda: Soda, model: Any, pl
 def test_soda_e_is_the_default_and_states_what_a_budget_buys(soda: Soda) -> None:
     plan = json.loads(soda(*ADAPT, "--dry-run", "--budget", "60", "--json").out)
     assert plan["method"] == "soda-e" and plan["total"] <= plan["limit"] == 60 * 40
-    assert plan["queries"]["judge"] == 20 and plan["queries"]["probe"] > 1000
+    assert plan["queries"]["judge"] == 32 and plan["queries"]["probe"] > 1000
     done = soda(*ADAPT, "--budget", "60", "--out", "run", "--json")
     summary = json.loads(done.out)
     assert summary["method"] == "soda-e" and sum(summary["queries"].values()) <= 60 * 40

@@ -76,6 +76,6 @@ def test_class_names_must_include_every_label_and_need_labels(soda: Soda, place:
 def test_the_summary_does_not_ask_for_labels_that_it_has(soda: Soda, place: Path) -> None:
     write_labels(place / "labels.csv", [str(number % 4) for number in range(40)])
     text = soda(*ADAPT, *SMALL, "--out", "run", "--labels", "labels.csv").out
-    assert "to measure it" not in text
+    assert "or labels:" not in text
     assert "--labels labels.csv" in text and "On 40 labelled images" in text
-    assert "to measure it" in soda(*ADAPT, *SMALL, "--out", "without").out
+    assert "or labels: soda-tta report --labels" in soda(*ADAPT, *SMALL, "--out", "without").out

@@ -107,7 +107,7 @@ def test_classes_without_probabilities_are_no_reason_to_leave(make, colour_model
 @pytest.mark.parametrize("count", [1, 10, 30])
 def test_too_few_images_to_learn_from_are_left_alone(make, haze, colour_model, count: int) -> None:
     examination = examine(haze(make(count)), colour_model())
-    assert examination.advice == "leave" and "Collect 40 or more" in examination.sentence
+    assert examination.advice == "leave" and "Collect 39 or more" in examination.sentence
     assert examination["cost"].state == "caution"
 
 

@@ -86,7 +86,7 @@ def test_the_bar_moves_with_every_response() -> None:
     display = Display()
     display.bar = Bar()
     ledger = SimpleNamespace(total=0)
-    plan = SimpleNamespace(queries={"select": 30}, total=30, limit=None)
+    plan = SimpleNamespace(queries={"select": 30}, total=30, hard_limit=None)
     display(Planned(plan, ledger))
     ledger.total = 30  # one question of three requests
     for _ in range(3):

@@ -31,6 +31,13 @@ from soda_tta.report.run_page import flattened
 SMALL = {"epochs": 2, "batch": 16, "width": 4, "lr": 0.05}
 COMMAND = ["adapt", "--model", "m.onnx", "--images", "night", "--size", "8"]
 ABSENT = object()
+
+
+def name_of(value: object) -> str:
+    """The name of a test case, the same in every process."""
+    return "absent" if value is ABSENT else repr(value)
+
+
 DEEP = "[" * 100_000
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -222,7 +229,7 @@ ADAPTORS = {"bank": Bank().build(), "network": PaperNetwork(width=4).build(seed=
 VALUES = [ABSENT, None, 5, -1, float("nan"), 1e308, 10**30, "x", [], ["x"], {}, {"a": 1}, True]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=name_of)
 @pytest.mark.parametrize("kind", ADAPTORS)
 def test_every_entry_of_an_adaptor_may_be_damaged(tmp_path: Path, kind: str, value: Any) -> None:
     adaptor = ADAPTORS[kind]

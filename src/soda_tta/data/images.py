@@ -127,6 +127,7 @@ class Subset(Images):
         self.positions = positions
         self.size = images.size
         self.resize = images.resize
+        self.table = images.table
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -136,6 +137,9 @@ class Subset(Images):
 
     def name(self, index: int) -> str:
         return self.images.name(int(self.positions[index]))
+
+    def path(self, index: int) -> Path | None:
+        return self.images.path(int(self.positions[index]))
 
 
 class ArrayImages(Images):

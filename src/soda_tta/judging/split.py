@@ -36,10 +36,10 @@ def split_scenes(scenes: Array, judged: int, searched: int, random: np.random.Ge
 
     Examples
     --------
-    >>> scenes = np.array([0, 0, 1, 1, 2, 2])
-    >>> split = split_scenes(scenes, judged=2, searched=9, random=np.random.default_rng(0))
+    >>> scenes = np.repeat([0, 1, 2], 4)
+    >>> split = split_scenes(scenes, judged=6, searched=9, random=np.random.default_rng(0))
     >>> len(split.judged), len(split.searched)
-    (2, 2)
+    (6, 4)
     >>> set(scenes[split.judged]) & set(scenes[split.searched])
     set()
     """

@@ -119,6 +119,12 @@ ENTRIES = {
     "verdict.p_value": NUMBER,
     "verdict.level": NUMBER,
     "verdict.images": COUNT,
+    "verdict.independent": optional(COUNT),
+    "verdict.basis": TEXT,
+    "verdict.measure": TEXT,
+    "next_steps": list_of(TEXT),
+    "earlier_verdicts": list_of(OBJECT),
+    "groups": optional(OBJECT),
 }
 
 
