@@ -18,6 +18,7 @@ PHRASES = {
     "or pass frost=None": "or leave out --frost",
     "per request (batch=1)": "per request (--request-size 1)",
     ", or give module=": "",  # from Python only
+    'specify groups="none"': "specify --group-by none",
     "state with groups= which": "state with --group-by which",
     "judge by one of labels=, images= (with box=) and accept=True": "give one kind of evidence",
 }

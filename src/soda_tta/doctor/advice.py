@@ -215,6 +215,8 @@ def _obstacle(by_name: dict[str, Finding], images: int | None) -> tuple[Advice, 
             "The classes are unbalanced, and the objective would push images into rare classes: "
             "do not adapt.",
         )
+    if "scenes" in bad and images is not None and recommend(images).is_feasible:
+        return "leave", by_name["scenes"].sentence
     if images is not None and not recommend(images).is_feasible:
         needed = images_needed(images)
         return (

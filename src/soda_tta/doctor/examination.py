@@ -11,6 +11,7 @@ from soda_tta.data import open_images
 from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count, recommend
 from soda_tta.doctor.examiner import Examiner, Progress
 from soda_tta.doctor.finding import Finding
+from soda_tta.doctor.scenes import check_scenes
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError, MethodError
 from soda_tta.judging.estimate import Estimate
@@ -162,6 +163,7 @@ def examine(
     findings = examiner.findings
     if examiner.probabilities is not None:
         findings.append(check_image_count(count, examiner.probabilities.shape[1]))
+        findings.append(check_scenes(examiner.images, examiner.chosen))
     findings.append(check_cost(recommendation, count, price))
     advice, sentence = advise(
         findings,
