@@ -22,7 +22,12 @@ from soda_tta import zoo
 from soda_tta.adaptors import Bank
 from soda_tta.adaptors.parts import moves
 from soda_tta.data import Corrupted, load_dataset
-from soda_tta.judging.consistency import at_confidence_of, consistency_test, information_test
+from soda_tta.judging.measures import (
+    at_confidence_of,
+    consistency_test,
+    information_test,
+    shared_test,
+)
 from soda_tta.judging.verdict import judge, moved
 from soda_tta.types import Array
 
@@ -31,7 +36,7 @@ LEVEL = 0.01  # the default of soda-e
 POINT = 1.0  # smaller changes of accuracy are neither help nor harm
 FREQUENT_CLASSES = (1, 7)  # nine tenths of an unbalanced set
 UNBALANCED = ", 90 % from two classes"
-RULES = ("shared information", "consistency", "verdict")
+RULES = ("shared information", "consistency", "information", "verdict")
 MODELS = {  # model, images, random changes
     "cifar10": ("cifar10_resnet20", 500, 16),
     "cifar100": ("cifar100_resnet20", 500, 16),
@@ -150,8 +155,9 @@ def study(image_set: ImageSet, folder: Path) -> dict[str, Any]:
         equal = at_confidence_of(after, before)
         alone = np.arange(len(before[0]))
         adopted = {
-            "shared information": information_test(before, after, equal, alone).p_value <= LEVEL,
+            "shared information": shared_test(before, after, equal, alone).p_value <= LEVEL,
             "consistency": consistency_test(before, after, equal, alone).p_value <= LEVEL,
+            "information": information_test(before, after, equal, alone).p_value <= LEVEL,
             "verdict": judge(before, after, LEVEL).adopt,
         }
         kind = "helpful" if change > 0 else "harmful"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from soda_tta.cli.display import money
+from soda_tta.cli.spelling import as_flags
 from soda_tta.display.blocks import bar, histogram
 from soda_tta.foreign_text import printable
 
@@ -57,7 +58,7 @@ def print_summary(
     for sentence in run.next_steps:
         line("", sentence)
     line("seconds", f"{run.seconds:.1f}")
-    line("stopped", f"{run.stopped}: {run.reason}")
+    line("stopped", f"{run.stopped}: {as_flags(run.reason)}")
     if out is not None:
         line("written to", out)
         if run.stopped != "interrupted":

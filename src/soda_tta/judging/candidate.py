@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.judging.consistency import Views
+from soda_tta.judging.measures import Views
 from soda_tta.judging.verdict import Verdict, judge
 from soda_tta.types import Array
 

@@ -7,6 +7,7 @@ import numpy as np
 from soda_tta.judging.scene_means import scene_count, scene_means
 from soda_tta.judging.verdict import Verdict, counted, percent
 from soda_tta.types import Array
+from soda_tta.wording import counted as counted_noun
 
 HARM_LEVEL = 0.05  # a loss needs less proof than a gain: keeping the images as they are is safe
 
@@ -60,11 +61,11 @@ to 100%; 10 images became right and 0 wrong (the chance of this without a real g
     harms = p_loss <= HARM_LEVEL
     independent = scene_count(numbers)
     images = counted(len(labels), independent).replace("images", "labelled images")
-    unit = "images" if independent == len(labels) else "scenes"
+    unit = "image" if independent == len(labels) else "scene"
     accuracy = f"from {right_before.mean():.0%} to {right_after.mean():.0%}" if len(labels) else "-"
     facts = (
         f"on {images} that the search did not use, accuracy went {accuracy}; "
-        f"{gained} {unit} became right and {lost} wrong"
+        f"{counted_noun(gained, unit)} became right and {lost} wrong"
     )
     adopt = helps
     if helps:

@@ -7,7 +7,13 @@ import math
 import numpy as np
 
 from soda_tta.judging.candidate import Candidate
-from soda_tta.judging.consistency import LEAST_GAIN, at_confidence_of, standard_error
+from soda_tta.judging.measures import (
+    GUARD_LEVEL,
+    LEAST_GAIN,
+    at_confidence_of,
+    information_of_views,
+    standard_error,
+)
 from soda_tta.judging.scene_means import scene_count, scene_means
 from soda_tta.judging.verdict import Verdict
 from soda_tta.objectives.agreement import matching_information_of_each
@@ -41,7 +47,7 @@ def what_would_settle(verdict: Verdict, candidate: Candidate, before: Array) -> 
         wanted = min(changed, LABELS)
         sentences.append(
             f"It changes the class of {changed:,} of {judged:,} judged images. Labels of {wanted} "
-            "of these would probably settle it (label-these.csv lists them)."
+            "of these may settle it (label-these.csv lists them)."
         )
     more = more_images(verdict, candidate, before)
     if more is not None:
@@ -55,19 +61,18 @@ def more_images(verdict: Verdict, candidate: Candidate, before: Array) -> int | 
 
     views = candidate.views_before(before)
     equal = at_confidence_of(candidate.views_after, views)
-    old = matching_information_of_each(*views)
-    gains = [
-        scene_means(matching_information_of_each(*after) - old, candidate.scenes)
-        for after in (candidate.views_after, equal)
-    ]
+    information = information_of_views(candidate.views_after) - information_of_views(views)
+    matching = matching_information_of_each(*equal) - matching_information_of_each(*views)
+    tests = ((information, verdict.level / 2), (matching, GUARD_LEVEL))
     count = scene_count(candidate.scenes)
     needed = 0.0
-    for gain in gains:
+    for each, level in tests:
+        gain = scene_means(each, candidate.scenes)
         mean = float(gain.mean()) - LEAST_GAIN
         if mean <= 0 or count < 2:
             return None
         deviation = standard_error(gain) * math.sqrt(count)
-        quantiles = stats.norm.isf(verdict.level / 2) + stats.norm.isf(1 - POWER)
+        quantiles = stats.norm.isf(level) + stats.norm.isf(1 - POWER)
         needed = max(needed, (quantiles * deviation / mean) ** 2)
     more = max(needed - count, count / 4)
     if more > MOST_IMAGES * count:

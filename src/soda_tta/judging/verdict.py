@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from soda_tta.judging.consistency import (
+from soda_tta.judging.measures import (
     Measure,
     Views,
     at_confidence_of,
     consistency_test,
     information_test,
+    shared_test,
 )
 from soda_tta.judging.scene_means import scene_count
 from soda_tta.types import Array
@@ -20,7 +21,9 @@ from soda_tta.types import Array
 Basis = Literal["responses", "labels", "user"]
 SHIFT = 16  # the second view is shifted by the side of the image divided by this
 PER_CLASS = 5  # with fewer independent images per class, shared information says nothing
-CONSISTENCY_SHARE = 0.75  # of the accepted rate of wrong adoptions, where both measures take part
+# The share of each test in the accepted rate of wrong adoptions.
+SHARES = {information_test: 1 / 2, consistency_test: 1 / 4, shared_test: 1 / 4}
+SHARES_WITH_FEW_IMAGES = {information_test: 2 / 3, consistency_test: 1 / 3}
 FEWEST = 10  # independent images; nothing can be concluded from fewer
 
 
@@ -35,9 +38,8 @@ class Verdict:
     sentence : str
         The verdict for a person: "Adopt: ..." or "Keep: ...".
     before, after : float
-        The measure, without and with adaptation. Consistency, in nats, says how much better two
-        views of an image match than views of different images; shared information, in nats, how
-        much one view tells about the other; accuracy, as a share of 1, is known from labels.
+        The measure, without and with adaptation: information, consistency or shared information, in
+        nats (see `judge`), or the accuracy on labelled images, as a share of 1.
     p_value : float
         How likely such a gain is by chance.
     level : float
@@ -48,7 +50,7 @@ class Verdict:
         Number of scenes among them: near copies of an image count once. None if not counted.
     basis : str, default "responses"
         What decided: the responses alone, labels, or the user.
-    measure : str, default "consistency"
+    measure : str, default "information"
         What `before` and `after` are.
     """
 
@@ -61,7 +63,7 @@ class Verdict:
     images: int
     independent: int | None = None
     basis: Basis = "responses"
-    measure: Measure = "consistency"
+    measure: Measure = "information"
 
     def facts(self) -> dict[str, Any]:
         """All fields, as plain JSON."""
@@ -103,18 +105,14 @@ def judge(
     scenes: Array | None = None,
     candidates: int = 1,
 ) -> Verdict:
-    """Test whether the model recognises images more consistently with adaptation than without.
+    """Test whether the model tells images apart better with adaptation than without.
 
-    Two views of an image must match each other better than views of different images. The tests
-    are one-sided and paired, and their unit is the scene: the gains of near copies are averaged
-    first. A gain must show as it is *and* at equal confidence, so that more confidence in the same
-    predictions does not pass.
-
-    Two measures are tested, and either may show the gain. *Consistency* detects more, but it also
-    rises when predictions split up into more classes, which on unbalanced images is harm: it counts
-    only if two views agree at least as often as before, and has three quarters of the accepted
-    rate. *Shared information* knows the frequency of the classes. It has the other quarter, and
-    takes part only if there are enough images of each class.
+    The tests are one-sided and paired, and their unit is the scene: the gains of near copies are
+    averaged first. Three measures are tested, and any of them may show the gain; each has its share
+    of the accepted rate. *Information* is what the search maximises, under conditions that more
+    confidence alone does not meet. *Consistency* is how much better two views of an image match
+    than views of different images. *Shared information* of two views knows the frequency of the
+    classes; it takes part only if there are enough images of each class.
 
     Parameters
     ----------
@@ -140,12 +138,9 @@ def judge(
     numbers = np.arange(images) if scenes is None else scenes
     independent = scene_count(numbers)
     equal = at_confidence_of(after, before)
-    tests = [consistency_test(before, after, equal, numbers)]
-    shares = [1.0]
-    if independent >= PER_CLASS * classes:
-        tests.append(information_test(before, after, equal, numbers))
-        shares = [CONSISTENCY_SHARE, 1 - CONSISTENCY_SHARE]
-    p_values = [test.p_value / share for test, share in zip(tests, shares, strict=True)]
+    shares = SHARES if independent >= PER_CLASS * classes else SHARES_WITH_FEW_IMAGES
+    tests = [test(before, after, equal, numbers) for test in shares]
+    p_values = [test.p_value / share for test, share in zip(tests, shares.values(), strict=True)]
     best = int(np.argmin(p_values))
     p_value = min(1.0, candidates * p_values[best]) if independent >= FEWEST else 1.0
     verdict = Verdict(
@@ -163,7 +158,7 @@ def judge(
 
 
 def sentence_of(verdict: Verdict) -> str:
-    """A verdict on consistency for a person."""
+    """A verdict on the responses for a person."""
     images = counted(verdict.images, verdict.independent)
     where = f"on {images} that the search did not use"
     if verdict.independent is not None and verdict.independent < FEWEST:
@@ -175,13 +170,11 @@ def sentence_of(verdict: Verdict) -> str:
     chance = f"the chance of such a result without a real gain is {percent(verdict.p_value)}"
     if verdict.adopt:
         return (
-            f"Adopt: {where}, the model recognises an image and its shifted copy as the same more "
-            f"reliably than before ({change}; {chance})."
+            f"Adopt: {where}, the model tells images apart better than before ({change}; {chance})."
         )
     return (
-        f"Keep: {where}, the model does not recognise an image and its shifted copy as the same "
-        f"clearly more reliably than before ({change}; {chance}, and {percent(verdict.level)} is "
-        "accepted)."
+        f"Keep: {where}, the model does not clearly tell images apart better than before "
+        f"({change}; {chance}, and {percent(verdict.level)} is accepted)."
     )
 
 

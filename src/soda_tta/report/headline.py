@@ -45,7 +45,7 @@ def headline(analysis: Analysis) -> Headline:
             _accuracy_sentence(labelled),
             *_class_loss_sentence(labelled, analysis.class_names),
         ]
-        if record.verdict is not None:
+        if record.verdict is not None and record.verdict.basis == "responses":
             sentences.append(f"The run's own verdict, without labels: {record.verdict.sentence}")
         return Headline(word, tone, (*sentences, *closing))
     if record.verdict is not None:

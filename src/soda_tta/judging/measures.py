@@ -1,4 +1,4 @@
-"""The tests behind a verdict: does the model recognise two views of an image as the same?"""
+"""The measures behind a verdict: what the responses to two views of an image tell."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from soda_tta.objectives.agreement import (
     matching_information_of_each,
     shared_information_of_each,
 )
-from soda_tta.objectives.equations import entropy
+from soda_tta.objectives.equations import entropy, information_of_each
 from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
 Views = tuple[Array, Array]  # probabilities for the images, and for the same images shifted
-Measure = Literal["consistency", "shared information", "accuracy"]
+Measure = Literal["information", "consistency", "shared information", "accuracy"]
 LEAST_LIKELY = 1e-12  # a zero of a model that rounds its responses is not impossible
 # Nats. The same probabilities, tempered back and forth, differ by rounding, all in one direction.
 LEAST_GAIN = 1e-3
 BISECTIONS = 30
+GUARD_LEVEL = 0.05  # if confidence alone rises, this share of the changes may pass the guard
 
 
 class TestResult(NamedTuple):
@@ -34,8 +35,13 @@ class TestResult(NamedTuple):
     after: float
 
 
-def consistency_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
-    """Whether two views match better, provided that they agree at least as often as before.
+def information_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
+    """Whether the responses carry more information about the images, beyond more confidence.
+
+    The information is what the search maximises, here on images that it did not use. It also rises
+    with confidence alone, and where predictions split up into more classes, which on unbalanced
+    images is harm. So two conditions must hold at equal confidence: two views of an image match
+    each other better than before (at `GUARD_LEVEL`), and they agree at least as often.
 
     Parameters
     ----------
@@ -43,19 +49,48 @@ def consistency_test(before: Views, after: Views, equal: Views, scenes: Array) -
         Views without adaptation, with it, and with it at the confidence of `before`.
     scenes : integer array of shape (n,)
     """
-    test = measured("consistency", matching_information_of_each, before, after, equal, scenes)
+    old = scene_means(information_of_views(before), scenes)
+    new = scene_means(information_of_views(after), scenes)
+    matching = matching_information_of_each(*equal) - matching_information_of_each(*before)
+    agreement = agreement_of_each(*equal) - agreement_of_each(*before)
+    recognises = one_sided_p_value(scene_means(matching, scenes)) <= GUARD_LEVEL
+    agrees = scene_means(agreement, scenes).mean() >= 0
+    p_value = one_sided_p_value(new - old) if recognises and agrees else 1.0
+    return TestResult("information", p_value, float(old.mean()), float(new.mean()))
+
+
+def information_of_views(views: Views) -> Array:
+    """The contribution of each image to the mutual information, mean of its two views."""
+    first, second = views
+    contributions: Array = (information_of_each(first) + information_of_each(second)) / 2
+    return contributions
+
+
+def consistency_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
+    """Whether two views match better than views of different images, and agree as often as before.
+
+    The parameters are those of `information_test`. This also detects gains that make an
+    over-confident model less confident.
+    """
+    test = _as_is_and_at_equal_confidence(
+        "consistency", matching_information_of_each, before, after, equal, scenes
+    )
     agreement = agreement_of_each(*equal) - agreement_of_each(*before)
     agrees = scene_means(agreement, scenes).mean() >= 0
     return test if agrees else test._replace(p_value=1.0)
 
 
-def information_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
-    """Whether two views share more information; the parameters are those of `consistency_test`."""
-    measure = shared_information_of_each
-    return measured("shared information", measure, before, after, equal, scenes)
+def shared_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
+    """Whether two views share more information.
+
+    The parameters are those of `information_test`. This measure knows how frequent each class is.
+    """
+    return _as_is_and_at_equal_confidence(
+        "shared information", shared_information_of_each, before, after, equal, scenes
+    )
 
 
-def measured(
+def _as_is_and_at_equal_confidence(
     name: Measure,
     measure: Callable[[Array, Array], Array],
     before: Views,
@@ -63,7 +98,7 @@ def measured(
     equal: Views,
     scenes: Array,
 ) -> TestResult:
-    """The larger of the p-values as it is and at equal confidence, and the mean of the measure."""
+    """The gain must show as it is and at equal confidence: the larger p-value counts."""
     old = scene_means(measure(*before), scenes)
     new = scene_means(measure(*after), scenes)
     at_equal_confidence = scene_means(measure(*equal), scenes)
