@@ -150,7 +150,7 @@ def _tag_value(path: Path, number: int) -> Key:
             exif = image.getexif()
             value = exif.get(number, exif.get_ifd(ExifTags.IFD.Exif).get(number))
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
-        return None  # whoever decodes the pixels says what is wrong with the file
+        return None  # decoding the pixels will report what is wrong with the file
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     return None if value is None else str(value).strip("\0 ") or None

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from soda_tta.data.images import Images
 from soda_tta.types import Array
 
 SIDE = 32  # images are compared at this size
@@ -53,6 +54,13 @@ def find_scenes(images: Iterable[Array]) -> Array:
     for (fine, coarse), least in RANGES:
         linked |= correlations(details(small, fine, coarse), first, second) >= least
     return connected(len(small), first[linked], second[linked])
+
+
+def scenes_among(images: Images, places: Array) -> Array:
+    """The scene of each of some images of a set, which are read piece by piece."""
+    size = images.at_once
+    starts = range(0, len(places), size)
+    return find_scenes(images[places[start : start + size]] for start in starts)
 
 
 def thumbnails(images: Array, side: int = SIDE) -> Array:

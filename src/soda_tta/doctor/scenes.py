@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soda_tta.data import Images
-from soda_tta.data.scenes import find_scenes
+from soda_tta.data.scenes import scenes_among
 from soda_tta.doctor.finding import Finding
 from soda_tta.judging.scene_means import scene_count
 from soda_tta.methods.economy import FEWEST_SCENES
@@ -18,9 +18,7 @@ REMEDY = (
 
 def check_scenes(images: Images, chosen: Array) -> Finding:
     """Count the scenes among the chosen images, from their pixels and without a query."""
-    size = images.at_once
-    starts = range(0, len(chosen), size)
-    count = scene_count(find_scenes(images[chosen[start : start + size]] for start in starts))
+    count = scene_count(scenes_among(images, chosen))
     total = len(chosen)
     measurements = {"images": total, "scenes": count}
     if count > total / 2:

@@ -10,7 +10,7 @@ import numpy as np
 from soda_tta.adaptors import Identity
 from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.data import Images, open_images
-from soda_tta.data.scenes import find_scenes
+from soda_tta.data.scenes import scenes_among
 from soda_tta.engine.events import Answered, Listener
 from soda_tta.engine.plan import query_limit
 from soda_tta.engine.run import Run
@@ -138,8 +138,7 @@ def judge_by_images(
     places = np.sort(order[:used])
     meter = Meter(deployed, Ledger(QUERIES * used, Book(None)), None)
     views = asked(source, places, meter.asking("judge"), candidate, listener)
-    size = source.at_once
-    found = find_scenes(source[places[at : at + size]] for at in range(0, used, size))
+    found = scenes_among(source, places)
     before, moved_before = candidate.views_before(run.before)
     verdict = judge(
         (np.concatenate([before, views[0]]), np.concatenate([moved_before, views[1]])),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from soda_tta.box import Box, Meter
 from soda_tta.data import Images
-from soda_tta.data.scenes import find_scenes, in_order_of_appearance
+from soda_tta.data.scenes import in_order_of_appearance, scenes_among
 from soda_tta.engine.events import Event, Listener, Step
 from soda_tta.engine.plan import Plan
 from soda_tta.errors import MethodError
@@ -64,9 +64,7 @@ class Work:
         """The scene of each of some images: as stated by the user, or found from the pixels."""
         if self.groups is not None:
             return in_order_of_appearance(self.groups[places])
-        size = self.images.at_once
-        starts = range(0, len(places), size)
-        return find_scenes(self.images[places[start : start + size]] for start in starts)
+        return scenes_among(self.images, places)
 
     def tell(self, event: Event) -> None:
         """Pass an event to the listener."""
