@@ -59,7 +59,11 @@ def test_soda_e_stopped_between_rounds_continues_without_sending_a_query_twice(
     model.asked = 0
     out = tmp_path / "run"
     for rounds in (1, 3, 5):  # stopped several times, each time a little later
-        steps = []
+        events = []
+
+        def enough(events=events, rounds=rounds) -> bool:
+            return sum(isinstance(event, Step) for event in events) == rounds
+
         stopped = adapt(
             images,
             model,
@@ -67,8 +71,8 @@ def test_soda_e_stopped_between_rounds_continues_without_sending_a_query_twice(
             budget=30,
             out=out,
             resume=rounds > 1,
-            listener=lambda event: steps.append(event) if isinstance(event, Step) else None,  # noqa: B023
-            stop=lambda: len(steps) == rounds,  # noqa: B023 - called before the next iteration
+            listener=events.append,
+            stop=enough,
         )
         assert stopped.stopped == "interrupted"
         assert stopped.after is None
