@@ -31,7 +31,10 @@ def test_every_fact_has_a_help_text_and_a_valid_default() -> None:
 
 
 def test_what_carries_over_is_marked_in_the_table() -> None:
-    carried = {"logits", "partial", "layout", "channels", "pixel_range", "mean", "std"}
+    output = {"logits", "partial", "background"}
+    geometry = {"crop", "turn", "mirror"}
+    pixels = {"layout", "channels", "pixel_range", "mean", "std"}
+    carried = output | geometry | pixels
     assert set(CARRIED_OVER) == carried
     assert all(FACTS[name].flag in as_options({name: True}) for name in CARRIED_OVER)
 

@@ -8,7 +8,7 @@ from PIL import Image
 
 from soda_tta import Stream, adapt, apply, examine, load_box
 from soda_tta.adaptors import Identity
-from soda_tta.box.input import resize
+from soda_tta.box.view import View
 from soda_tta.data import open_images
 from soda_tta.engine import working_size
 from soda_tta.engine.working_size import at_working_size
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_model_gets_the_same_pixels_from_every_command(folder: Path) -> None:
-    expected = resize(open_images(FRAMES)[ALL], SIZE)
+    expected = View(SIZE)(open_images(FRAMES)[ALL])
     commands = {
         "adapt": lambda box: adapt(folder, box, method="deployed"),
         "apply": lambda box: apply(Identity(), folder, box),
@@ -72,27 +72,27 @@ def test_the_search_works_at_the_models_size_and_the_card_states_it(folder: Path
 @pytest.mark.parametrize("model_size", [None, (18, 32), (32, 32)])
 def test_images_of_that_size_smaller_ones_and_any_size_stay_as_they_are(model_size) -> None:
     images = open_images(FRAMES)
-    assert at_working_size(images, model_size) is images
+    assert at_working_size(images, None if model_size is None else View(model_size)) is images
 
 
 def test_a_size_that_the_user_specified_stays(folder: Path) -> None:
     images = open_images(folder, (16, 16))
-    assert at_working_size(images, SIZE) is images
+    assert at_working_size(images, View(SIZE)) is images
 
 
 def test_files_are_decoded_once_and_large_pixels_are_released(folder: Path, monkeypatch) -> None:
     images = open_images(folder)
-    small = at_working_size(images, SIZE)
+    small = at_working_size(images, View(SIZE))
     first = small[[3, 1, 3]]
     np.testing.assert_array_equal(small[ALL][[3, 1, 3]], first)
     assert not images._computed.any()
-    monkeypatch.setattr(working_size, "resize", None)  # not called again
+    monkeypatch.setattr(View, "__call__", None)  # not called again
     assert small[ALL].shape == (30, 3, *SIZE) and small.path(2) == folder / "02.png"
 
 
 def test_a_set_that_is_too_large_to_keep_is_resized_each_time(folder: Path, monkeypatch) -> None:
-    kept = at_working_size(open_images(folder), SIZE)
+    kept = at_working_size(open_images(folder), View(SIZE))
     monkeypatch.setattr(working_size, "KEPT_BYTES", 1)
-    again = at_working_size(open_images(folder), SIZE)
+    again = at_working_size(open_images(folder), View(SIZE))
     np.testing.assert_array_equal(again[ALL], kept[ALL])
     assert again.fingerprint() == kept.fingerprint()

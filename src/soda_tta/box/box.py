@@ -12,7 +12,7 @@ import numpy as np
 
 from soda_tta.box.facts import OUTPUT_FACTS
 from soda_tta.box.input import Input, check_images
-from soda_tta.box.probabilities import check_probabilities
+from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
@@ -50,6 +50,8 @@ class Box(ABC):
         The model returns logits instead of probabilities.
     partial : bool, default False
         Rows may sum to less than 1: the model returns only the top classes, or rounded values.
+    background : bool, default False
+        Class 0 of the model is the background, which is left out.
     batch : int, default 64
         Images per request. A longer call is split.
     fixed_batch : bool, default False
@@ -71,6 +73,7 @@ class Box(ABC):
     declared: Mapping[str, Any] = MappingProxyType({})
     logits: bool = False
     partial: bool = False
+    background: bool = False
     batch: int = 64
     fixed_batch: bool = False
     classes: int | None = None
@@ -175,9 +178,12 @@ class Box(ABC):
         if self.fixed_batch and len(images) < self.batch:
             copies = np.repeat(images[-1:], self.batch - len(images), axis=0)
             request = np.concatenate([images, copies])
+        expected = None if self.classes is None else self.classes + self.background
         probabilities = check_probabilities(
-            self.answer(request), len(request), self.classes, self.logits, self.partial
+            self.answer(request), len(request), expected, self.logits, self.partial
         )
+        if self.background:
+            probabilities = without_background(probabilities)
         self.classes = probabilities.shape[1]
         return probabilities[: len(images)]
 

@@ -21,9 +21,9 @@ def true_or_false(name: str, value: Any, facts: Any) -> bool:
     return bool(value)
 
 
-def one_of(*choices: str, noun: str) -> Check:
-    """Accept one of these words only."""
-    listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+def one_of(*choices: str | int, noun: str) -> Check:
+    """Accept one of these values only."""
+    listed = f"{', '.join(str(choice) for choice in choices[:-1])} or {choices[-1]}"
 
     def check(name: str, value: Any, facts: Any) -> Any:
         if value not in choices:
@@ -43,6 +43,15 @@ def check_size(name: str, value: int | Sequence[int] | None, facts: Any) -> Any:
             f"{value} is not a valid {name}; pass one positive number, or height and width."
         )
     return int(sides[0]), int(sides[1])
+
+
+def share_or_none(name: str, value: float | None, facts: Any) -> float | None:
+    """A share above 0 and at most 1, or None."""
+    if value is None:
+        return None
+    if not 0 < value <= 1:  # also refuses NaN
+        raise BoxError(f"{value} is not a valid {name}; pass a share above 0 and at most 1.")
+    return float(value)
 
 
 def pixel_range_of(name: str, value: float | None, facts: Any) -> float:

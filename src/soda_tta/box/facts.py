@@ -19,6 +19,7 @@ from soda_tta.box.fact_values import (
     comma_separated,
     one_of,
     pixel_range_of,
+    share_or_none,
     true_or_false,
 )
 
@@ -70,7 +71,7 @@ class Fact:
     check: Check
     parse: Callable[[str], Any] | None = None
     metavar: str | None = None
-    choices: tuple[str, ...] | None = None
+    choices: tuple[Any, ...] | None = None
     carried_over: Rule | None = None
 
     @property
@@ -94,6 +95,30 @@ class InputFacts:
         None,
         "height and width in pixels, or one number for both; None: any size",
         check=check_size,
+    )
+    crop: float | None = fact(
+        None,
+        "share of the largest centre window that is resized to the model's size, such as 0.875 "
+        "(default: the whole image is stretched)",
+        check=share_or_none,
+        parse=float,
+        metavar="SHARE",
+        carried_over=unless_declared,
+    )
+    turn: int = fact(
+        0,
+        "degrees to turn images clockwise: 0, 90, 180 or 270 (default: 0)",
+        check=one_of(0, 90, 180, 270, noun="turn"),
+        parse=int,
+        choices=(0, 90, 180, 270),
+        carried_over=unless_declared,
+    )
+    mirror: bool = fact(
+        False,
+        "mirror images left to right, after the turn",
+        check=true_or_false,
+        parse=bool,
+        carried_over=unless_declared,
     )
     layout: str = fact(
         "NCHW",
@@ -165,6 +190,13 @@ class OutputFacts:
     partial: bool = fact(
         False,
         "the model returns only the top classes, or rounded probabilities",
+        check=true_or_false,
+        parse=bool,
+        carried_over=unless_declared,
+    )
+    background: bool = fact(
+        False,
+        "class 0 of the model is the background: leave it out, so that class 1 becomes class 0",
         check=true_or_false,
         parse=bool,
         carried_over=unless_declared,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from soda_tta.box.facts import InputFacts
+from soda_tta.box.view import QUARTER, View, turned
 from soda_tta.errors import BoxError, ImageError
 from soda_tta.foreign_text import quoted
 from soda_tta.types import Array
@@ -25,14 +25,21 @@ Shape = Sequence[int | str | None]  # as a model declares it; a name, None or -1
 class Input(InputFacts):
     """The images a deployed model expects.
 
-    The images of this package are float32 NCHW RGB in [0, 1]. `prepare` resizes, reorders and
-    normalises them: `(pixel * pixel_range - mean) / std`, per channel, in the model's channel
+    The images of this package are float32 NCHW RGB in [0, 1]. `prepare` resizes, turns, reorders
+    and normalises them: `(pixel * pixel_range - mean) / std`, per channel, in the model's channel
     order.
 
     Parameters
     ----------
     size : int or (int, int), optional
         Height and width in pixels. Default: any size.
+    crop : float, optional
+        Share of the largest centre window that is resized to `size`, such as 0.875. Default: the
+        whole image is stretched to `size`. Images that have the size stay as they are.
+    turn : {0, 90, 180, 270}, default 0
+        Degrees by which images are turned clockwise.
+    mirror : bool, default False
+        Images are mirrored left to right, after the turn.
     layout : {"NCHW", "NHWC"}, default "NCHW"
         Order of the axes.
     channels : {"RGB", "BGR", "L"}, default "RGB"
@@ -56,14 +63,21 @@ class Input(InputFacts):
         """The smallest pixel step that reaches the model; None if pixels are not rounded."""
         return 1 / 255 if self.dtype == "uint8" else None
 
+    @property
+    def view(self) -> View | None:
+        """What of an image reaches the model, before it is turned; None: all of it."""
+        if self.size is None:
+            return None
+        on_its_side = self.turn % (2 * QUARTER) != 0
+        return View(self.size[::-1] if on_its_side else self.size, self.crop)
+
     def prepare(self, images: Array) -> Array:
         """Convert float32 NCHW RGB images in [0, 1] to what the model expects.
 
         The result never shares memory with `images`, because a model may write into its input.
         """
-        prepared = images
-        if self.size is not None and images.shape[2:] != self.size:
-            prepared = resize(prepared, self.size)
+        prepared = images if self.view is None else self.view(images)
+        prepared = turned(prepared, self.turn, self.mirror)
         if self.channels == "L":
             prepared = np.tensordot(prepared, LUMA, axes=(1, 0))[:, None]
         elif self.channels == "BGR":
@@ -86,28 +100,6 @@ class Input(InputFacts):
         scaled: Array = images * scale[:depth].astype(np.float32).reshape(per_channel)
         scaled -= shift[:depth].astype(np.float32).reshape(per_channel)
         return scaled
-
-
-def resize(images: Array, size: tuple[int, int]) -> Array:
-    """Resize a batch with Pillow's antialiased bilinear filter, in float32 throughout.
-
-    Parameters
-    ----------
-    images : array of shape (n, channels, height, width), float32
-    size : (int, int)
-        Height and width in pixels.
-
-    Examples
-    --------
-    >>> resize(np.ones((1, 3, 8, 8), np.float32), (2, 4)).shape
-    (1, 3, 2, 4)
-    """
-    height, width = size
-    resized = np.empty((*images.shape[:2], height, width), np.float32)
-    for index in np.ndindex(*images.shape[:2]):
-        plane = Image.fromarray(images[index])
-        resized[index] = np.asarray(plane.resize((width, height), Image.Resampling.BILINEAR))
-    return resized
 
 
 def input_from_shape(shape: Shape, dtype: str, /, **stated: Any) -> Input:

@@ -45,6 +45,14 @@ def load_box(model: Any, **options: Any) -> Box:
         Order of the channels; "L" is one grey channel.
     size : int or (int, int), default as the model declares it, otherwise any
         Height and width in pixels; images of another size are resized.
+    crop : float, default none
+        Share of the largest centre window that is resized to `size`: 1 for the whole window, 0.875
+        for the usual view of ImageNet. Without it the whole image is stretched. Images that have
+        the size stay as they are.
+    turn : {0, 90, 180, 270}, default 0
+        Degrees by which images are turned clockwise.
+    mirror : bool, default False
+        Images are mirrored left to right, after the turn.
     dtype : {"float32", "float16", "uint8"}, default as the model declares it, otherwise "float32"
         Element type of the input tensor.
     logits : bool, default False
@@ -52,6 +60,8 @@ def load_box(model: Any, **options: Any) -> Box:
     partial : bool, default False
         The model returns only the top classes, or rounded probabilities. The missing probability
         is shared by the absent classes.
+    background : bool, default False
+        Class 0 of the model is the background. It is left out, and class 1 becomes class 0.
     batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
         Images per request.
     output : str, default the only one

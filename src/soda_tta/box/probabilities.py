@@ -128,6 +128,32 @@ def complete_rows(rows: Array) -> Array:
     return result
 
 
+def without_background(rows: Array) -> Array:
+    """Rows without their class 0, the background, that sum to 1 again.
+
+    Parameters
+    ----------
+    rows : array of shape (n, classes)
+        Probabilities. A row that is all background becomes uniform.
+
+    Examples
+    --------
+    >>> without_background(np.array([[0.5, 0.4, 0.1], [1.0, 0.0, 0.0]]))
+    array([[0.8, 0.2],
+           [0.5, 0.5]])
+    """
+    if rows.shape[1] < 3:
+        raise BoxError(
+            f"the model returned {rows.shape[1]} classes; without a background class 0 fewer than "
+            "two are left: leave out background=True."
+        )
+    others = rows[:, 1:]
+    sums = others.sum(axis=1, keepdims=True)
+    uniform = np.full_like(others, 1 / others.shape[1])
+    result: Array = np.where(sums > 0, others / np.where(sums > 0, sums, 1), uniform)
+    return result
+
+
 def softmax(logits: Array) -> Array:
     """The softmax of each row.
 

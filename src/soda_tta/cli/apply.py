@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     images = images_from(options)
     if options.model is not None:
         return ask(options, images, saved)
-    save_images(options, at_working_size(images, saved.model_size), saved.adaptor)
+    save_images(options, at_working_size(images, saved.view), saved.adaptor)
     for text in saved.notices:
         complain(text)
     if options.json:
@@ -106,7 +106,7 @@ def ask(options: argparse.Namespace, images: Images, saved: SavedAdaptor) -> int
         # Now the file of the answers is known to be writable, and nothing is billed yet.
         if isinstance(event, Planned) and options.save_images:
             display.bar.stop()
-            save_images(options, at_working_size(images, box.input.size), saved.adaptor)
+            save_images(options, at_working_size(images, box.input.view), saved.adaptor)
             display.bar.start()
         display(event)
 

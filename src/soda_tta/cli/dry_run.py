@@ -27,7 +27,7 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     clean_count = 0 if clean is None else len(clean.images)
     plan = plan_run(method, len(images), options.budget, clean=clean_count)
     box = model_from(options)
-    check_call(method, at_working_size(images, box.input.size), box, options.seed)
+    check_call(method, at_working_size(images, box.input.view), box, options.seed)
     if options.json:
         print(json.dumps(plan_facts(plan, method, options.price)))
         return 0

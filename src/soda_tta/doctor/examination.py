@@ -147,11 +147,11 @@ def examine(
     if clean_accuracy is not None:
         _check_clean_accuracy(clean_accuracy, clean)
     deployed = load_box(box)
-    model_size = deployed.input.size
+    view = deployed.input.view
     examiner = Examiner(
-        images=at_working_size(open_images(images), model_size),
+        images=at_working_size(open_images(images), view),
         box=deployed,
-        clean=None if clean is None else at_working_size(open_images(clean), model_size),
+        clean=None if clean is None else at_working_size(open_images(clean), view),
         clean_accuracy=clean_accuracy,
         sample=sample,
         seed=seed,

@@ -83,7 +83,7 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     watch = Stopwatch()
     chosen = find_method(method).but(**settings)
     deployed = load_box(box)
-    source = at_working_size(open_images(images), deployed.input.size)
+    source = at_working_size(open_images(images), deployed.input.view)
     check_call(chosen, source, deployed, seed)
     known = open_clean(clean, clean_accuracy, seed)
     plan = plan_run(chosen, len(source), budget, clean=0 if known is None else len(known.images))

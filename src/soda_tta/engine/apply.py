@@ -135,7 +135,7 @@ def apply(
     with shown(listener, progress=progress) as audience:
         tell = audience or warn
         deployed = deployed_model(saved, box, options, tell)
-        source = at_working_size(open_images(images), deployed.input.size)
+        source = at_working_size(open_images(images), deployed.input.view)
         for text in (*saved.notices, *other_size(saved, source)):
             tell(Notice(text))
         digest = digest_of(source, saved.adaptor, deployed)

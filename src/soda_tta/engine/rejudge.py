@@ -123,7 +123,7 @@ def judge_by_images(
     """
     candidate = candidate_of(run)
     deployed = load_box(box)
-    source = at_working_size(open_images(images), deployed.input.size)
+    source = at_working_size(open_images(images), deployed.input.view)
     if source.fingerprint() == run.card.images.get("fingerprint"):
         raise ImageError("these are the images of the run itself; give others.")
     if source.size != tuple(run.card.images.get("size", source.size)):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.box.input import Input
+from soda_tta.box.view import View
 from soda_tta.engine.card import Card
 from soda_tta.engine.run import Run
 from soda_tta.errors import RunError
@@ -33,10 +35,10 @@ class SavedAdaptor:
     notices: list[str] = field(default_factory=list)
 
     @property
-    def model_size(self) -> tuple[int, int] | None:
-        """Height and width that the model of the run takes, in pixels; None: any, or not known."""
-        size = None if self.card is None else (self.card.box.get("input") or {}).get("size")
-        return None if size is None else (int(size[0]), int(size[1]))
+    def view(self) -> View | None:
+        """What of an image reaches the model of the run; None: all of it, or not known."""
+        facts = None if self.card is None else self.card.box.get("input")
+        return None if not facts else Input(**facts).view
 
 
 def load_adaptor(source: Any) -> SavedAdaptor:

@@ -106,7 +106,7 @@ class Stream:
 
     def __call__(self, images: Any) -> Array:
         """The probabilities of the next batch, in order: an array, or anything `adapt` takes."""
-        source = at_working_size(open_images(images), self.meter.box.input.size)
+        source = at_working_size(open_images(images), self.meter.box.input.view)
         arrived = source[slice(0, len(source))]
         if not self.images:
             search = self.method.inner.search

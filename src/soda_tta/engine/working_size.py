@@ -7,43 +7,43 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.box.input import resize
+from soda_tta.box.view import View
 from soda_tta.data import Images
 from soda_tta.data.lazy import KEPT_BYTES, LazyImages
 from soda_tta.data.resizing import size_text
 from soda_tta.types import Array
 
 
-def at_working_size(images: Images, model_size: tuple[int, int] | None) -> Images:
-    """The images as every command works on them, in front of a model of this input size.
+def at_working_size(images: Images, view: View | None) -> Images:
+    """The images as every command works on them, in front of a model that takes this view of them.
 
     Images with more pixels than the model takes are resized once, exactly as the box would resize
-    them for every query: to height and width of the model, whatever their aspect ratio. Restoring
-    pixels that the model never gets would only cost time. Smaller images stay as they are, and so
+    them for every query: stretched or cropped to height and width of the model. Restoring pixels
+    that the model never gets would only cost time. Smaller images stay as they are, and so
     do images that were opened with a size, and all images if the model takes any size.
 
     Parameters
     ----------
     images : Images
         What `open_images` returns.
-    model_size : (int, int) or None
-        Height and width in pixels that the model declares, `box.input.size`.
+    view : View or None
+        What of an image reaches the model, `box.input.view`.
 
     Examples
     --------
     >>> from soda_tta.data import open_images
     >>> frames = open_images(np.zeros((2, 72, 128, 3), np.uint8))
-    >>> at_working_size(frames, (24, 24)).card()["resize"]
+    >>> at_working_size(frames, View((24, 24))).card()["resize"]
     "128x72 resized to the model's 24x24 (bilinear, aspect ratio not kept)"
-    >>> at_working_size(frames, None) is at_working_size(frames, (96, 96)) is frames
+    >>> at_working_size(frames, None) is at_working_size(frames, View((96, 96))) is frames
     True
     """
-    if model_size is None or images.resize.size is not None:
+    if view is None or images.resize.size is not None:
         return images
     height, width = images.size
-    if height * width <= model_size[0] * model_size[1]:
+    if height * width <= view.size[0] * view.size[1]:
         return images
-    return ModelSizedImages(images, model_size)
+    return ModelSizedImages(images, view)
 
 
 class ModelSizedImages(Images):
@@ -53,13 +53,14 @@ class ModelSizedImages(Images):
     ----------
     images : Images
         The images in their own size.
-    size : (int, int)
-        Height and width in pixels.
+    view : View
+        What of them reaches the model.
     """
 
-    def __init__(self, images: Images, size: tuple[int, int]) -> None:
+    def __init__(self, images: Images, view: View) -> None:
         self.images = images
-        self.size = (int(size[0]), int(size[1]))
+        self.view = view
+        self.size = view.size
         self.table = images.table
         self.skipped = images.skipped
         shape = (len(images), 3, *self.size)
@@ -74,7 +75,7 @@ class ModelSizedImages(Images):
     def take(self, indices: Array | slice) -> Array:
         positions = np.arange(len(self))[indices]
         if self._kept is None:
-            return resize(self.images[positions], self.size)
+            return self.view(self.images[positions])
         self._keep(np.unique(positions[~self._resized[positions]]))
         return np.asarray(self._kept[positions])
 
@@ -85,7 +86,7 @@ class ModelSizedImages(Images):
             return
         for start in range(0, len(missing), self.images.at_once):
             piece = missing[start : start + self.images.at_once]
-            self._kept[piece] = resize(self.images[piece], self.size)
+            self._kept[piece] = self.view(self.images[piece])
             self._resized[piece] = True
         if self._resized.all() and isinstance(self.images, LazyImages):
             self.images.release()
@@ -100,6 +101,6 @@ class ModelSizedImages(Images):
         sizes = f"{size_text(self.images.size)} resized to the model's {size_text(self.size)}"
         return {
             **super().card(),
-            "resize": f"{sizes} (bilinear, aspect ratio not kept)",
+            "resize": f"{sizes} ({self.view})",
             "original_size": list(self.images.size),
         }

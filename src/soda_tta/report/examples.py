@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.box.view import View
 from soda_tta.data import Images, open_images
 from soda_tta.data.lazy import OnBadImage
 from soda_tta.engine.working_size import at_working_size
@@ -65,7 +66,9 @@ def _prepared_alike(source: Any, record: RunRecord) -> Images:
     facts = record.card.get("images", {})
     on_bad_image: OnBadImage = "skip" if facts.get("skipped") else "fail"
     if facts.get("original_size"):
-        return at_working_size(open_images(source, on_bad_image=on_bad_image), record.size)
+        crop = record.card.get("box", {}).get("input", {}).get("crop")
+        view = View(record.size, crop)
+        return at_working_size(open_images(source, on_bad_image=on_bad_image), view)
     is_folder = isinstance(source, str | Path) and Path(source).is_dir()
     size = record.size if is_folder else None
     return open_images(source, size, on_bad_image=on_bad_image)

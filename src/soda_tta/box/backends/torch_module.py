@@ -10,6 +10,7 @@ import numpy as np
 
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.input import Input
+from soda_tta.box.view import QUARTER
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
@@ -102,7 +103,10 @@ class ModuleBox(Backend):
         import torch
 
         output = self._module(prepared_tensor(self.input, images))
-        return torch.softmax(output, dim=1) if self.logits else output
+        output = torch.softmax(output, dim=1) if self.logits else output
+        if not self.background:
+            return output
+        return output[:, 1:] / output[:, 1:].sum(dim=1, keepdim=True)
 
     def fingerprint(self) -> str:
         import torch
@@ -130,12 +134,15 @@ def prepared_tensor(facts: Input, images: Any) -> Any:
     """
     import torch
 
-    same_size = facts.size in (None, tuple(images.shape[2:]))
+    same_size = facts.view is None or facts.view.size == tuple(images.shape[2:])
     if facts.channels == "L" or facts.dtype != "float32" or not same_size:
         raise BoxError(
             "gradients need RGB or BGR float32 images of the model's own size; "
             f"the model takes {facts}."
         )
+    images = torch.rot90(images, -(facts.turn // QUARTER), dims=(2, 3))
+    if facts.mirror:
+        images = images.flip(3)
     if facts.channels == "BGR":
         images = images.flip(1)
     mean = torch.tensor(facts.mean).view(1, 3, 1, 1)

@@ -63,10 +63,9 @@ class Student(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """The input of the module's last linear layer: one vector per image."""
-        if self.input.size not in (None, tuple(images.shape[2:])):
-            images = functional.interpolate(
-                images, self.input.size, mode="bilinear", antialias=True
-            )
+        view = self.input.view
+        if view is not None and view.size != tuple(images.shape[2:]):
+            images = functional.interpolate(images, view.size, mode="bilinear", antialias=True)
         self.backbone(prepared_tensor(self.input, images))
         features = self.tap.seen
         self.tap.seen = torch.empty(0)  # keeps no graph alive
