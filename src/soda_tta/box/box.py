@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -120,6 +121,23 @@ class Box(ABC):
         """A text that differs between two models, for the protocol card."""
         return repr(self)
 
+    def restated(self, **facts: Any) -> Box:
+        """The same model with other facts about its input and output; nothing is loaded again.
+
+        Parameters
+        ----------
+        **facts
+            Facts of the table in `box/facts.py`, by name.
+        """
+        same = copy(self)
+        stated = {name: value for name, value in facts.items() if name not in OUTPUT_FACTS}
+        same.input = replace(self.input, **stated)
+        for name in OUTPUT_FACTS.keys() & facts.keys():
+            setattr(same, name, facts[name])
+        if same.background != self.background:
+            same.classes = None  # not known yet
+        return same
+
     def card(self) -> dict[str, Any]:
         """Everything that determines the responses, as plain JSON."""
         output = {name: getattr(self, name) for name in OUTPUT_FACTS}
@@ -215,6 +233,14 @@ class Wrapper(Box):
 
     def as_received(self, images: Array) -> Array:
         return self.box.as_received(images)
+
+    def restated(self, **facts: Any) -> Box:
+        same = copy(self)
+        same.box = self.box.restated(**facts)
+        same.input = same.box.input
+        for name in OUTPUT_FACTS:
+            setattr(same, name, getattr(same.box, name))
+        return same
 
     def give_up(self, now: bool) -> None:
         self.box.give_up(now)

@@ -12,6 +12,7 @@ from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.python import CallableBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
+from soda_tta.box.wrappers.undecided import Undecided
 from soda_tta.errors import BoxError
 from soda_tta.user_code import load_object, source_digest
 
@@ -35,6 +36,11 @@ def load_box(model: Any, **options: Any) -> Box:
         The path of an ONNX file; `http(s)://host:port/v2/models/NAME` (Open Inference Protocol);
         `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
         which is returned as it is.
+    input : {"auto"}, optional
+        Find the input convention from images, see `find_convention`: everything below that neither
+        you state nor the model declares. `adapt` and `examine` do it. Default: the defaults below.
+    conventions : dict, optional
+        With `input="auto"`: your own normalisations to try, by name.
     mean, std : float or three floats, default 0 and 1
         Normalisation `(pixel * pixel_range - mean) / std`, per channel in the model's order.
     pixel_range : float, default 1, or 255 if the model takes bytes
@@ -94,12 +100,7 @@ def load_box(model: Any, **options: Any) -> Box:
     CallableBox(<lambda>)
     """
     options = {name: value for name, value in options.items() if value is not None}
-    for name in POSITIVE:
-        if not options.get(name, 1) > 0:
-            raise BoxError(f"{name} is {options[name]}; it must be greater than 0.")
-    for name in AT_LEAST_0:
-        if not options.get(name, 0) >= 0:
-            raise BoxError(f"{name} is {options[name]}; it must be 0 or more.")
+    _check_numbers(options)
     model = str(model) if isinstance(model, Path) else model
     if isinstance(model, Box):
         if options:
@@ -107,6 +108,8 @@ def load_box(model: Any, **options: Any) -> Box:
                 f"{model!r} is already a box; pass {', '.join(options)} where the box is made."
             )
         return model
+    if isinstance(options.get("input"), str):
+        return _undecided(model, options)
     for backend in BACKENDS:
         if backend.takes(model):
             return backend.load(model, options)
@@ -116,6 +119,25 @@ def load_box(model: Any, **options: Any) -> Box:
         f"{type(model).__name__} is not a model; "
         "pass a path, an address, a PyTorch module or a function."
     )
+
+
+def _check_numbers(options: dict[str, Any]) -> None:
+    for name in POSITIVE:
+        if not options.get(name, 1) > 0:
+            raise BoxError(f"{name} is {options[name]}; it must be greater than 0.")
+    for name in AT_LEAST_0:
+        if not options.get(name, 0) >= 0:
+            raise BoxError(f"{name} is {options[name]}; it must be 0 or more.")
+
+
+def _undecided(model: Any, options: dict[str, Any]) -> Box:
+    """The box of a model whose input convention is to be found."""
+    wanted = options.pop("input")
+    own = options.pop("conventions", None)
+    if wanted != "auto":
+        raise BoxError(f"input={wanted!r} is not valid; use 'auto', or state the convention.")
+    box = load_box(model, **options)
+    return Undecided(box, {*box.declared, *options}, own)
 
 
 def _from_user_code(reference: str, options: dict[str, Any]) -> Box:

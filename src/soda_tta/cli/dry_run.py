@@ -20,13 +20,17 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     """Print what the run would cost. The model is loaded, but no query is sent."""
     from soda_tta.engine.adapt import check_call
     from soda_tta.engine.clean import open_clean
+    from soda_tta.engine.convention import most_queries
     from soda_tta.engine.plan import plan_run
     from soda_tta.engine.working_size import at_working_size
 
     clean = open_clean(clean_from(options), options.clean_accuracy, options.seed)
-    clean_count = 0 if clean is None else len(clean.images)
-    plan = plan_run(method, len(images), options.budget, clean=clean_count)
     box = model_from(options)
+    aside = {
+        "clean": 0 if clean is None else len(clean.images),
+        "convention": most_queries(box),
+    }
+    plan = plan_run(method, len(images), options.budget, aside)
     check_call(method, at_working_size(images, box.input.view), box, options.seed)
     if options.json:
         print(json.dumps(plan_facts(plan, method, options.price)))

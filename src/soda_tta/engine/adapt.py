@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from soda_tta.box import Box, load_box
+from soda_tta.box.wrappers.undecided import Undecided
+from soda_tta.conventions import Convention
 from soda_tta.data import Images, open_images
 from soda_tta.engine.card import make_card
 from soda_tta.engine.clean import open_clean
+from soda_tta.engine.convention import decide, most_queries
 from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
 from soda_tta.engine.groups import make_groups
@@ -83,17 +88,30 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     watch = Stopwatch()
     chosen = find_method(method).but(**settings)
     deployed = load_box(box)
-    source = at_working_size(open_images(images), deployed.input.view)
-    check_call(chosen, source, deployed, seed)
+    opened = open_images(images)
     known = open_clean(clean, clean_accuracy, seed)
-    plan = plan_run(chosen, len(source), budget, clean=0 if known is None else len(known.images))
-    grouping = make_groups(source, groups, chosen)
-    card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
-    card = replace(card, clean=None if known is None else known.card())
-    with (
-        RunFolder.open(out, card.facts(), resume=resume) as folder,
-        shown(listener, progress=progress) as audience,
-    ):
+    aside = {"clean": 0 if known is None else len(known.images)}
+    source = at_working_size(opened, deployed.input.view)
+    check_call(chosen, source, deployed, seed)
+    plan = plan_run(chosen, len(source), budget, {**aside, "convention": most_queries(deployed)})
+    with ExitStack() as stack:
+        audience = stack.enter_context(shown(listener, progress=progress))
+        found: Convention | None = None
+        if isinstance(deployed, Undecided):
+            examples = opened if known is None else known.images
+            hear = partial(notify, audience)
+            found = decide(deployed, examples, seed=seed, out=out, listener=hear)
+            deployed = found.box
+            source = at_working_size(opened, deployed.input.view)
+            plan = plan_run(chosen, len(source), budget, {**aside, "convention": found.queries})
+        grouping = make_groups(source, groups, chosen)
+        card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
+        card = replace(
+            card,
+            clean=None if known is None else known.card(),
+            convention=None if found is None else found.card(),
+        )
+        folder = stack.enter_context(RunFolder.open(out, card.facts(), resume=resume))
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
             notify(audience, Notice(f"{folder.path} holds a finished run; no query was sent."))
@@ -101,6 +119,7 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
         execution.groups = None if grouping is None else grouping.numbers
         execution.clean = known
+        execution.convention = found
         execution.listen(audience, stop)
         run = execution.execute(is_new=not resume)
         if folder.path is not None:

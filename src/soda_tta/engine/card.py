@@ -21,7 +21,7 @@ from soda_tta.storage.run_folder import FORMAT
 
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
 # Absent from the JSON while they are None.
-OPTIONAL = ("groups", "code", "command", "clean", "chosen_lr", "reliable", "averaged")
+OPTIONAL = ("groups", "code", "command", "clean", "convention", "chosen_lr", "reliable", "averaged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,7 @@ class Card:
     code : digest of the class of a user's own method; None for built-in methods.
     command : what the user typed, for the report to repeat.
     clean : count and fingerprint of the clean images, and the accuracy known for them.
+    convention : the input convention that was found before the run, and the evidence for it.
     chosen_lr : the learning rate that won, where several competed.
     reliable : how many pseudo-labels were trusted.
     averaged : True if each answer is the mean of the unadapted and the adapted one.
@@ -58,6 +59,7 @@ class Card:
     code: str | None = None
     command: list[str] | None = None
     clean: dict[str, Any] | None = None
+    convention: dict[str, Any] | None = None
     chosen_lr: float | None = None
     reliable: int | None = None
     averaged: bool | None = None

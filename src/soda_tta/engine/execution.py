@@ -12,6 +12,7 @@ import numpy as np
 
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box import Box, Ledger, Meter
+from soda_tta.conventions import Convention
 from soda_tta.data import Images
 from soda_tta.engine.card import Card
 from soda_tta.engine.clean import Clean
@@ -64,11 +65,12 @@ class Execution:
         self.groups: Array | None = None
         self.clean: Clean | None = None
         self.clean_responses: Array | None = None
+        self.convention: Convention | None = None
         # White-box passes cost nothing, so nothing is billed for a response that a crash loses.
         book = folder.book() if method.needs == "probabilities" else Book(None)
         ledger = Ledger(plan.hard_limit, book, margin=plan.margin)
         transcript = folder.transcript("asked")
-        self.meter = Meter(box, ledger, transcript, self.wait, aside=plan.clean)
+        self.meter = Meter(box, ledger, transcript, self.wait, aside=plan.aside)
 
     def listen(self, listener: Listener | None, stop: Callable[[], bool]) -> None:
         """Choose who receives events, and who may stop the run."""
@@ -92,6 +94,8 @@ class Execution:
         seconds = self.folder.seconds_path()
         if seconds is not None:
             self.watch.keep(seconds)
+        if self.convention is not None:
+            self._count_convention(self.convention.queries)
         self.tell(Planned(self.plan, self.meter.ledger))
         first = self._pass(Identity(), "select")
         try:
@@ -134,6 +138,13 @@ class Execution:
             after = (before + after) / 2  # both were received already
         run = self._result(before, after, outcome, work.history)
         return replace(run, unreached=unreached)
+
+    def _count_convention(self, queries: int) -> None:
+        """Count what was spent before the run: its book has it, where there is one."""
+        if self.meter.ledger.book.path is None:
+            self.meter.ledger.spend(queries, "convention")
+        else:
+            self.meter.ledger.recover(queries, "convention")
 
     def _pass(
         self,

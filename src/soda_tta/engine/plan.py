@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from soda_tta.errors import BudgetError
 
 MOST_IN_FLIGHT = 64  # images on their way to a model under a budget; also the margin
+PURPOSES = {"clean": "clean images", "convention": "the input convention"}
 MARGIN_SHARE = 0.02  # of the limit, at most
 
 
@@ -24,7 +26,7 @@ class Plan:
     rungs: tuple[int, ...] = ()  # epochs at which learning rates are compared, if several compete
     last_epoch: int | None = None  # of the last step, if it is not `epochs`; 0 if unknown
     margin: int = 0  # queries within the limit that are left for requests without a response
-    clean: int = 0  # clean images; one query each, within the budget but not part of `limit`
+    aside: int = 0  # queries within the budget that are not for the method, nor part of `limit`
 
     @property
     def planned_limit(self) -> int | None:
@@ -43,8 +45,8 @@ class Plan:
 
     @property
     def hard_limit(self) -> int | None:
-        """The most queries that may be sent, those for clean images included."""
-        return None if self.limit is None else self.limit + self.clean
+        """The most queries that may be sent, whatever for."""
+        return None if self.limit is None else self.limit + self.aside
 
     @property
     def learns(self) -> bool:
@@ -59,7 +61,12 @@ class Plannable(Protocol):
         """What the method does with so many images and queries."""
 
 
-def plan_run(method: Plannable, images: int, budget: float | None = None, clean: int = 0) -> Plan:
+def plan_run(
+    method: Plannable,
+    images: int,
+    budget: float | None = None,
+    aside: Mapping[str, int] | None = None,
+) -> Plan:
     """Plan a method for a number of images under a budget.
 
     Parameters
@@ -67,7 +74,7 @@ def plan_run(method: Plannable, images: int, budget: float | None = None, clean:
     method : the method.
     images : the number of images.
     budget : the most queries per image, all purposes together; None for no limit.
-    clean : the number of clean images, each of which is sent once.
+    aside : queries that are not for the method, by purpose, such as one for each clean image.
 
     Examples
     --------
@@ -77,6 +84,8 @@ def plan_run(method: Plannable, images: int, budget: float | None = None, clean:
     """
     if budget is not None and not math.isfinite(budget):
         raise BudgetError(f"a budget of {budget} queries per image is not valid; give a number.")
+    set_aside = [(purpose, count) for purpose, count in (aside or {}).items() if count]
+    others = sum(count for _, count in set_aside)
     limit = None if budget is None else query_limit(budget, images)
     if limit is not None and limit < images:
         raise BudgetError(
@@ -85,16 +94,17 @@ def plan_run(method: Plannable, images: int, budget: float | None = None, clean:
         )
     if limit is None:
         plan = method.plan(images, None)
-    elif limit < images + clean:
+    elif limit < images + others:
+        listed = " and ".join(f"{count:,} for {PURPOSES[purpose]}" for purpose, count in set_aside)
         raise BudgetError(
-            f"a budget of {budget:g} queries per image cannot answer each of {images:,} images and "
-            f"{clean:,} clean images once; give at least {(images + clean) / images:.3g}."
+            f"a budget of {budget:g} queries per image does not cover {images:,} images once and "
+            f"queries that come first ({listed}); give at least {(images + others) / images:.3g}."
         )
     else:
-        plan = plan_within(method, images, limit - clean)
-    if not clean:
+        plan = plan_within(method, images, limit - others)
+    if not others:
         return plan
-    return replace(plan, clean=clean, queries={**plan.queries, "clean": clean})
+    return replace(plan, aside=others, queries={**plan.queries, **dict(set_aside)})
 
 
 def plan_within(method: Plannable, images: int, limit: int) -> Plan:

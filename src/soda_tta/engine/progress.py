@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from soda_tta.engine.plan import Plan
 
 PHASES = {
+    "convention": "input convention",
     "select": "first pass",
     "clean": "clean images",
     "evaluate": "answering",

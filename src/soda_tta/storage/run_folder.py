@@ -95,6 +95,24 @@ class RunFolder:
                 if created and not any(folder.path.iterdir()):
                     folder.path.rmdir()
 
+    @classmethod
+    @contextmanager
+    def preparing(cls, path: str | Path | None) -> Iterator[RunFolder]:
+        """Create and lock the folder of a run whose card is not known yet.
+
+        What is found out now is billed: the ledger and the transcript of the run begin here.
+        """
+        folder = cls(path)
+        if folder.path is None:
+            yield folder
+            return
+        make_folder(folder.path)
+        with locked(folder.path, f"another process is working in {folder.path}; wait for it."):
+            if not all(folder._is_left_by_a_start(each) for each in folder.path.iterdir()):
+                raise RunError(f"{folder.path} is not an empty folder; choose another out=.")
+            (folder.path / WORKING).mkdir(exist_ok=True)
+            yield folder
+
     def _prepare(self, card: dict[str, Any], resume: bool) -> None:
         assert self.path is not None
         if self.holds_run:
@@ -120,8 +138,12 @@ class RunFolder:
         failed leaves its ledger.
         """
         if path.name == WORKING:
-            return all(each == self.book().path for each in path.iterdir())
+            return all(self._is_kept_from_a_start(each) for each in path.iterdir())
         return is_temporary(path, CARD)
+
+    def _is_kept_from_a_start(self, path: Path) -> bool:
+        """Whether this is billed work from before the run: its ledger, or a found convention."""
+        return path in (self.book().path, self._working("convention.transcript"))
 
     # -- what the folder holds -------------------------------------------------------------------
 
@@ -271,10 +293,9 @@ class RunFolder:
         if self.path is None:
             return
         (self.path / CARD).unlink(missing_ok=True)
-        book = self.book().path
         if not any(self.book().by_purpose().values()):
             self.finish()
             return
         for path in (self.path / WORKING).iterdir():
-            if path != book:
+            if not self._is_kept_from_a_start(path):
                 path.unlink()

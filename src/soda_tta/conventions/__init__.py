@@ -1,0 +1,6 @@
+"""What a deployed model expects of its pixels, found from unlabelled images."""
+
+from soda_tta.conventions.convention import Answer, Convention
+from soda_tta.conventions.find import MOST_QUERIES, find_convention
+
+__all__ = ["MOST_QUERIES", "Answer", "Convention", "find_convention"]
