@@ -176,7 +176,8 @@ def lite(name: str) -> Answer:
         network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
         model = torch.nn.Sequential(Lite(network), torch.nn.Softmax(dim=1)).eval()
         shape = (3, LITE_MODELS[name], LITE_MODELS[name])
-        export_onnx(model, path, shape=shape, inputs="images", outputs="probabilities")
+        example, check = (2, *shape), (3, *shape)
+        export_onnx(model, path, example=example, check=check, output="probabilities")
     return session(path, INPUT)
 
 

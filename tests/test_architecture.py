@@ -29,7 +29,7 @@ LAYERS = [
     # floor 1: parts
     ("box", "adaptors", "search", "objectives", "data"),
     # floor 2
-    ("judging", "zoo"),
+    ("judging", "conventions", "zoo"),
     # floor 3: what the engine and the methods speak of, the engine, the methods themselves
     ("engine", "engine.plan", "engine.working_size"),
     ("engine.events",),
@@ -42,6 +42,7 @@ LAYERS = [
         "engine.rounding",
         "engine.card",
         "engine.clean",
+        "engine.convention",
         "engine.step",
         "engine.passes",
         "engine.restored",

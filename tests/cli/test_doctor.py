@@ -54,7 +54,9 @@ def place(tmp_path_factory) -> Path:
 
 
 def doctor(place: Path, function: str, images: str, *words: str) -> subprocess.CompletedProcess:
-    command = [*SODA, "doctor", "--model", f"model.py:{function}", "--images", images, *words]
+    """The command; the convention is as stated, see tests/conventions for the search."""
+    model = ["--model", f"model.py:{function}", "--images", images, "--input", "stated"]
+    command = [*SODA, "doctor", *model, *words]
     return subprocess.run(
         command, cwd=place, capture_output=True, text=True, env={**os.environ}, check=False
     )

@@ -14,6 +14,7 @@ from soda_tta.cli.labels import certify_run, check_labels, judged_by_labels
 from soda_tta.cli.options import (
     add_clean,
     add_images,
+    add_input,
     add_json,
     add_model,
     clean_from,
@@ -42,6 +43,8 @@ examples:
                    --labels some.csv
   the paper's method, with a learning rate that is chosen without labels
     soda-tta adapt --model model.onnx --images night/ --out runs/paper --method soda --set lr=auto
+  nothing is known about the model: find what it expects of its pixels first
+    soda-tta adapt --model model.onnx --input auto --images night/ --out runs/night
   continue after a crash, a kill or Ctrl-C: the same command and --resume
 
 Every query is counted. A killed run continues where it stopped: no completed step is billed twice.
@@ -92,6 +95,7 @@ def add_to(commands: Any) -> None:
         "from the pixels)",
     )
     add_clean(group, "; at most 500 are sent, once, within --budget")
+    add_input(group, default="stated")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     group.add_argument("--resume", action="store_true", help="continue the run in --out")
     group.add_argument(
@@ -149,7 +153,7 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
     from soda_tta.engine.adapt import adapt
     from soda_tta.storage.run_folder import RunFolder
 
-    box = model_from(options)
+    box = model_from(options, auto=options.input == "auto")
     folder = RunFolder(options.out)
     with Interrupt() as interrupt, Display(quiet=options.json) as display:
         try:

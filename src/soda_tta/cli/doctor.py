@@ -1,6 +1,7 @@
 """Examine a model and images before a run, with at most two queries per image.
 
-It advises whether adapting is likely to help.
+It finds what the model expects of its pixels, with at most 1,000 queries more, and advises whether
+adapting is likely to help.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.options import (
     add_clean,
     add_images,
+    add_input,
     add_json,
     add_model,
     clean_from,
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
     from soda_tta.doctor import Examination, Finding
 
+# What the input convention consists of: if any of it is stated, it is checked instead of found.
+STATED = ("pixel_range", "mean", "std", "channels", "layout", "crop", "turn", "mirror")
 EXIT_CODES = {"go": 0, "try": 0, "leave": 3, "fix": 4, "unknown": 5}
 COLOURS = {"good": "green", "caution": "yellow", "bad": "red"}
 # What a state means, in words. A low accuracy is not good, but it speaks for adapting.
@@ -43,11 +47,14 @@ DOCTOR_OPTIONS = {
     "--price": 1,
     "--json": 0,
     "--seed": 1,
+    "--input": 1,
+    "--conventions": 1,
 }
 EPILOG = """\
 examples:
   soda-tta doctor --model model.onnx --images night/
-  soda-tta doctor --model model.onnx --images night/ --clean day/ --price 1.5
+  soda-tta doctor --model model.tflite --images night/ --clean day/ --price 1.5
+  soda-tta doctor --model model.onnx --images night/ --input stated --mean 0.5 --std 0.5
   soda-tta doctor ... --json && soda-tta adapt ...
 
 exit codes, for pipelines:
@@ -71,6 +78,7 @@ def add_to(commands: Any) -> None:
     add_model(parser)
     add_images(parser)
     group = parser.add_argument_group("the examination")
+    add_input(group, default="auto")
     add_clean(group)
     group.add_argument(
         "--sample", type=int, default=500, metavar="N", help="images to examine (default: 500)"
@@ -89,7 +97,9 @@ def run(options: argparse.Namespace) -> int:
     from soda_tta.doctor import examine
 
     images = images_from(options)
-    box = model_from(options)
+    stated = any(getattr(options, name) is not None for name in STATED)
+    search = options.input == "auto"
+    box = model_from(options, auto=search and not stated)
     with Bar("examining", quiet=options.json) as bar:
         examination = examine(
             images,
@@ -97,6 +107,7 @@ def run(options: argparse.Namespace) -> int:
             clean=clean_from(options),
             clean_accuracy=options.clean_accuracy,
             price=options.price,
+            check_input=search and stated,
             sample=options.sample,
             seed=options.seed,
             progress=bar.reach,
@@ -146,6 +157,8 @@ def adapt_command(words: Sequence[str], examination: Examination) -> str:
         else:
             kept.append(word)
     budget = f"{examination.budget:g}"
+    found = examination.convention
+    kept += found["options"] if found is not None and found["usable"] else []
     added = ["--method", examination.method, "--budget", budget, "--out", "RUN"]
     return shlex.join(["soda-tta", "adapt", *kept, *added])
 

@@ -25,7 +25,7 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     from soda_tta.engine.working_size import at_working_size
 
     clean = open_clean(clean_from(options), options.clean_accuracy, options.seed)
-    box = model_from(options)
+    box = model_from(options, auto=options.input == "auto")
     aside = {
         "clean": 0 if clean is None else len(clean.images),
         "convention": most_queries(box),

@@ -172,11 +172,23 @@ def model_options(options: argparse.Namespace) -> dict[str, Any]:
     return facts
 
 
-def model_from(options: argparse.Namespace) -> Box:
-    """The box of the model that the options describe."""
+def model_from(options: argparse.Namespace, *, auto: bool = False) -> Box:
+    """The box of the model that the options describe; `auto`: its convention is to be found."""
     from soda_tta.box import load_box
 
-    return load_box(options.model, **model_options(options))
+    facts = model_options(options)
+    if auto:
+        facts |= {"input": "auto", "conventions": conventions_from(options)}
+    return load_box(options.model, **facts)
+
+
+def conventions_from(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The user's own normalisations in the file of --conventions."""
+    if options.conventions is None:
+        return None
+    from soda_tta.conventions.own import read_conventions
+
+    return read_conventions(options.conventions)
 
 
 def add_images(parser: argparse.ArgumentParser, for_model: bool = True) -> None:
@@ -204,6 +216,23 @@ def add_images(parser: argparse.ArgumentParser, for_model: bool = True) -> None:
             default="fail",
             help="if a file cannot be read: fail, or leave it out and name it (default: fail)",
         )
+
+
+def add_input(parser: argparse.ArgumentParser | argparse._ArgumentGroup, default: str) -> None:
+    """Add --input and --conventions, for commands that can find the input convention."""
+    parser.add_argument(
+        "--input",
+        choices=["auto", "stated"],
+        default=default,
+        help="auto: find what the model expects of its pixels, with at most 1,000 queries and "
+        f"without labels; stated: as the options of the model say (default: {default})",
+    )
+    parser.add_argument(
+        "--conventions",
+        metavar="FILE",
+        help="with --input auto: a TOML file with your own normalisations to try, such as "
+        "[mine] with mean = 0.13 and std = 0.31",
+    )
 
 
 def images_from(options: argparse.Namespace) -> Images:

@@ -171,26 +171,27 @@ class Convention:
     def card(self) -> dict[str, Any]:
         """Convention and evidence as plain JSON, for the card of a run."""
         return {
-            "facts": {
-                name: list(value) if isinstance(value, tuple) else value
-                for name, value in self.facts.items()
-            },
+            "facts": with_lists(self.facts),
             "sure": self.sure,
+            "usable": self.usable,
             "options": self.options,
             "images": self.images,
             "queries": self.queries,
             "background": self.background,
-            "answers": [asdict(answer) for answer in self.answers],
+            "answers": [
+                {**asdict(answer), "alternative": with_lists(answer.alternative)}
+                for answer in self.answers
+            ],
         }
 
     @classmethod
     def from_card(cls, card: Mapping[str, Any], box: Box) -> Convention:
         """The convention on the card of a run, with the same model."""
-        facts = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in card["facts"].items()
-        }
-        answers = [Answer(**answer) for answer in card["answers"]]
+        facts = with_tuples(card["facts"])
+        answers = [
+            Answer(**{**answer, "alternative": with_tuples(answer["alternative"])})
+            for answer in card["answers"]
+        ]
         return cls(
             facts,
             answers,
@@ -199,6 +200,20 @@ class Convention:
             box.restated(**facts),
             card["background"],
         )
+
+
+def with_lists(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts as JSON has them."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()
+    }
+
+
+def with_tuples(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `with_lists`."""
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()
+    }
 
 
 def unusual_facts(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.box.facts import FACTS
 from soda_tta.box.wrappers.undecided import Undecided
@@ -15,6 +17,7 @@ from soda_tta.conventions.table import (
     CROPS,
     MIRRORS,
     OWN,
+    STATED,
     TURNS,
     Candidate,
     Facts,
@@ -41,6 +44,7 @@ def find_convention(
     box: Any,
     *,
     own: Mapping[str, Facts] | None = None,
+    check: bool = False,
     seed: int = 0,
     meter: Meter | None = None,
     progress: Progress = lambda done, limit: None,
@@ -60,6 +64,8 @@ def find_convention(
     own : mapping, optional
         Your own normalisations to try, by name: `{"mine": {"mean": 0.1, "std": 0.3}}`, in the
         order R, G, B.
+    check : bool, default False
+        Try what is stated about the model as one candidate among the others.
     seed : int, default 0
         Decides which images are sent.
     meter : Meter, optional
@@ -98,6 +104,7 @@ def find_convention(
     search = Search(deployed, fixed, Sample(source, MOST_IMAGES, seed, deployed.input.view))
     search.meter = counted
     search.progress = progress
+    search.check = check
     return search.run(own)
 
 
@@ -110,6 +117,7 @@ class Search:
         self.sample = sample
         self.facts: dict[str, Any] = {}
         self.answers: list[Answer] = []
+        self.check = False
         self.meter = Meter(box)
         self.progress: Progress = lambda done, limit: None
 
@@ -169,7 +177,9 @@ class Search:
     def find_pixels(self, layouts: Sequence[str], own: Mapping[str, Facts] | None) -> Runner:
         """Normalisation, channel order and layout."""
         shown = self.sample.seen(self.box.input.view)
-        candidates = pixel_candidates(self.box.input, self.fixed, layouts, shown, own)
+        candidates = pixel_candidates(
+            self.box.input, self.fixed, layouts, shown, own, stated=self.check
+        )
         end = race(candidates, self.ask, len(self.sample), PIXEL_QUERIES)
         if end is None:
             raise BoxError(
@@ -215,9 +225,11 @@ class Search:
     def challenge(
         self, fact: str, champion: Runner, values: Mapping[str, Any], images: int
     ) -> None:
-        """Compare the usual value of a fact, which `champion` has, with the others."""
-        usual, *others = (Candidate(name, {fact: value}) for name, value in values.items())
-        current = Runner(usual, champion.rows)
+        """Compare the known value of a fact, which `champion` has, with the others."""
+        known = getattr(self.box.input, fact)
+        name = next((name for name, value in values.items() if value == known), STATED)
+        others = [Candidate(other, {fact: values[other]}) for other in values if other != name]
+        current = Runner(Candidate(name, {fact: known}), champion.rows)
         end = challenge(current, others, self.ask, min(images, len(self.sample)))
         self.keep({"turn": "orientation"}.get(fact, fact), end)
         champion.rows = end.best.rows  # the next question is compared with this answer
@@ -240,7 +252,8 @@ class Search:
         box = self.box.restated(**{**self.facts, **facts})
         meter = Meter(box, self.meter.ledger, self.meter.transcript, self.meter.waiting)
         meter.responded = self.meter.responded
-        rows = meter.asking("convention")(self.sample.seen(box.input.view)[chosen])
+        with np.errstate(all="ignore"):  # a function may warn about pixels that are out of place
+            rows = meter.asking("convention")(self.sample.seen(box.input.view)[chosen])
         self.progress(self.spent, self.meter.ledger.limit or MOST_QUERIES)
         return rows
 

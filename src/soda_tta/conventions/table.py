@@ -15,6 +15,7 @@ from soda_tta.types import Array
 
 Facts = Mapping[str, Any]
 OWN = "statistics of the images"
+STATED = "as stated"
 
 # Mean and std in the order R, G, B. The order of the table decides between conventions that have
 # the same effect: the more usual one is named.
@@ -41,8 +42,8 @@ GREY_NORMALISATIONS: dict[str, Facts] = {
     "0 to 255": NORMALISATIONS["0 to 255"],
     "MNIST": {"pixel_range": 1.0, "mean": 0.1307, "std": 0.3081},
 }
-NEAR_CONTRAST = 1.25  # ratio of two standard deviations
-NEAR_BRIGHTNESS = 0.05  # difference of two means, in units of [0, 1]
+NEAR_CONTRAST = 1.4  # ratio of two standard deviations
+NEAR_BRIGHTNESS = 0.1  # difference of two means, in units of [0, 1]
 COLOUR_ORDERS = ("RGB", "BGR")
 CROPS = {"stretched": None, "centre crop": 1.0, "centre crop of 0.875": 0.875}
 TURNS = {"upright": 0, "turned by 90": 90, "turned by 180": 180, "turned by 270": 270}
@@ -63,6 +64,7 @@ def pixel_candidates(
     layouts: Sequence[str],
     images: Array,
     own: Mapping[str, Facts] | None = None,
+    stated: bool = False,
 ) -> list[Candidate]:
     """All ways to send the pixels that are still open: normalisation, channel order and layout.
 
@@ -78,6 +80,8 @@ def pixel_candidates(
         Some images, for their own statistics.
     own : mapping, optional
         Further normalisations by name: `pixel_range`, `mean` and `std` in the order R, G, B.
+    stated : bool, default False
+        Whether what is known is a candidate, too, although it is open.
 
     Examples
     --------
@@ -87,14 +91,15 @@ def pixel_candidates(
     >>> [candidate.name for candidate in bytes_only]
     ['as stated, RGB', 'as stated, BGR']
     """
-    normalisations: dict[str, Facts] = {"as stated": {}}
+    as_stated = {name: getattr(input, name) for name in (*NORMALISATION, "channels", "layout")}
+    found = [Candidate(STATED, as_stated)] if stated else []
+    normalisations: dict[str, Facts] = {STATED: {}}
     if input.dtype.startswith("float") and not fixed & set(NORMALISATION):
         table = GREY_NORMALISATIONS if input.channels == "L" else NORMALISATIONS
         normalisations = {**table, **checked(own or {}), OWN: statistics(images)}
     orders: Sequence[str] = COLOUR_ORDERS
     if "channels" in fixed or input.channels == "L":
         orders = (input.channels,)
-    found = []
     for layout in layouts:
         for name, normalisation in normalisations.items():
             for order in orders:

@@ -12,7 +12,6 @@ from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count
 from soda_tta.doctor.examiner import Examiner, Progress
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.scenes import check_scenes
-from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError, MethodError
 from soda_tta.judging.estimate import Estimate
 
@@ -51,6 +50,8 @@ class Examination:
         The seed it was made with.
     clean_accuracy : float or None
         The accuracy on clean images, if it was specified.
+    convention : dict or None
+        The input convention that was found, and the evidence for it; None if it was not searched.
     """
 
     advice: Advice
@@ -67,6 +68,7 @@ class Examination:
     failure: str | None = None
     seed: int = 0
     clean_accuracy: float | None = None
+    convention: dict[str, Any] | None = None
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of that name."""
@@ -96,6 +98,7 @@ def examine(
     clean: Any = None,
     clean_accuracy: float | None = None,
     price: float | None = None,
+    check_input: bool = False,
     sample: int = SAMPLE,
     seed: int = 0,
     progress: Progress = lambda done, limit: None,
@@ -118,6 +121,10 @@ def examine(
         Without it there is at most an upper bound of the accuracy, and no estimate.
     price : float, default=None
         Price per 1,000 queries, in any currency. By default no cost is reported.
+    check_input : bool, default=False
+        Whether another input convention is surely better than what is stated about the model, with
+        at most 1,000 more queries. A box loaded with `input="auto"` is examined with the
+        convention that is found.
     sample : int, default=500
         The most images to examine, and the most clean images. At most two queries are used per
         examined image.
@@ -146,12 +153,11 @@ def examine(
         raise MethodError(f"seed={seed} is negative. Use 0 or more.")
     if clean_accuracy is not None:
         _check_clean_accuracy(clean_accuracy, clean)
-    deployed = load_box(box)
-    view = deployed.input.view
     examiner = Examiner(
-        images=at_working_size(open_images(images), view),
-        box=deployed,
-        clean=None if clean is None else at_working_size(open_images(clean), view),
+        images=open_images(images),
+        box=load_box(box),
+        clean=None if clean is None else open_images(clean),
+        check_input=check_input,
         clean_accuracy=clean_accuracy,
         sample=sample,
         seed=seed,
@@ -187,6 +193,7 @@ def examine(
         failure=examiner.failure,
         seed=seed,
         clean_accuracy=clean_accuracy,
+        convention=None if examiner.convention is None else examiner.convention.card(),
     )
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from soda_tta.adaptors.bank import SMALLEST
-from soda_tta.box import Box, Ledger, Metered
+from soda_tta.box import Box, Ledger, Meter, Metered
+from soda_tta.box.wrappers.undecided import Undecided
+from soda_tta.conventions import FEWEST_IMAGES, MOST_QUERIES, Convention, find_convention
 from soda_tta.data import Images
 from soda_tta.doctor.advice import HIGH_ACCURACY, check_accuracy
 from soda_tta.doctor.balance import EVEN, check_balance, evenness
+from soda_tta.doctor.convention import check_found, check_stated, check_too_few
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.probabilities import (
     SAME,
@@ -24,6 +27,7 @@ from soda_tta.doctor.probabilities import (
 from soda_tta.doctor.sensitivity import check_sensitivity
 from soda_tta.doctor.shift import check_shift
 from soda_tta.doctor.trial import FEWEST, RESTORATIONS, try_restorations
+from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import BoxUnavailable, ImageError, SodaError
 from soda_tta.judging.balanced import agreement_score, check_rows, classes_alone
 from soda_tta.judging.estimate import Estimate, estimate_accuracy
@@ -47,6 +51,8 @@ class Examiner:
     sample: int
     seed: int
     progress: Progress
+    check_input: bool = False
+    convention: Convention | None = None
     findings: list[Finding] = field(default_factory=list)
     estimate: Estimate | None = None
     looks_right: bool = False  # confident predictions, evenly spread over the classes
@@ -60,11 +66,14 @@ class Examiner:
         clean_count = 0 if self.clean is None else len(self.clean)
         self.chosen = np.sort(generator.permutation(len(self.images))[: self.sample])
         self.chosen_clean = np.sort(generator.permutation(clean_count)[: self.sample])
-        self.ledger = Ledger(2 * (len(self.chosen) + len(self.chosen_clean)))
+        searched = self.check_input or isinstance(self.box, Undecided)
+        extra = MOST_QUERIES if searched else 0
+        self.ledger = Ledger(2 * (len(self.chosen) + len(self.chosen_clean)) + extra)
 
     def run(self) -> None:
         """All stages in turn, until one fails."""
         stages = {
+            "finding the input convention": self.find_input,
             "querying the images": self.query_images,
             "querying the clean images": self.query_clean_images,
             "querying the same images again": self.repeat_queries,
@@ -84,6 +93,33 @@ class Examiner:
                 break
         if self.probabilities is None:
             self.findings.append(self._no_response(unavailable))
+
+    def find_input(self) -> None:
+        """Find what the model expects of its pixels, or check what is stated; then fit images."""
+        source = self.images if self.clean is None else self.clean
+        wanted = self.check_input or isinstance(self.box, Undecided)
+        if wanted and len(source) < FEWEST_IMAGES:
+            self.findings.append(check_too_few(len(source)))
+        elif wanted:
+            meter = Meter(self.box, self.ledger)
+            found = find_convention(
+                source,
+                self.box,
+                check=self.check_input,
+                seed=self.seed,
+                meter=meter,
+                progress=self.progress,
+            )
+            self.convention = found
+            self.findings.append(
+                check_stated(found, self.box.input) if self.check_input else check_found(found)
+            )
+        if isinstance(self.box, Undecided):
+            usable = None if self.convention is None else self.convention.usable
+            self.box = self.convention.box if self.convention and usable else self.box.box
+        self.images = at_working_size(self.images, self.box.input.view)
+        if self.clean is not None:
+            self.clean = at_working_size(self.clean, self.box.input.view)
 
     def _no_response(self, unavailable: bool) -> Finding:
         """The finding if not even the first call of the model succeeded."""
@@ -201,7 +237,7 @@ class Examiner:
 
     def restore_images(self) -> None:
         """Spend the remaining queries on simple restorations of some images."""
-        affordable = (self.ledger.left or 0) // len(RESTORATIONS)
+        affordable = self.left // len(RESTORATIONS)
         count = min(TRIED, len(self.chosen), affordable)
         if count < FEWEST or min(self.images.size) < SMALLEST:
             return
@@ -214,7 +250,14 @@ class Examiner:
         finding = try_restorations(batches, self.probabilities[positions], self.query, self.seed)
         self.findings.append(finding)
 
+    @property
+    def left(self) -> int:
+        """Queries that are left; what was set aside for the convention is not for anything else."""
+        spent = self.ledger.by_purpose().get("convention", 0)
+        unspent = MOST_QUERIES - spent if self.convention is not None else 0
+        return (self.ledger.left or 0) - unspent
+
     def subset_size(self, queries_per_image: int) -> int:
         """How many images to query so often; 0 if the remaining queries are not enough."""
-        affordable = (self.ledger.left or 0) // queries_per_image
+        affordable = self.left // queries_per_image
         return min(SUBSET, max(1, len(self.chosen) // 8), affordable)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from soda_tta.box import Box, load_box
-from soda_tta.box.wrappers.undecided import Undecided
-from soda_tta.conventions import Convention
 from soda_tta.data import Images, open_images
 from soda_tta.engine.card import make_card
 from soda_tta.engine.clean import open_clean
@@ -90,27 +87,20 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     deployed = load_box(box)
     opened = open_images(images)
     known = open_clean(clean, clean_accuracy, seed)
-    aside = {"clean": 0 if known is None else len(known.images)}
-    source = at_working_size(opened, deployed.input.view)
-    check_call(chosen, source, deployed, seed)
-    plan = plan_run(chosen, len(source), budget, {**aside, "convention": most_queries(deployed)})
+    clean_count = 0 if known is None else len(known.images)
+    aside = {"clean": clean_count, "convention": most_queries(deployed)}
+    check_call(chosen, at_working_size(opened, deployed.input.view), deployed, seed)
+    plan_run(chosen, len(opened), budget, aside)  # refuses a budget that is too small
     with ExitStack() as stack:
         audience = stack.enter_context(shown(listener, progress=progress))
-        found: Convention | None = None
-        if isinstance(deployed, Undecided):
-            examples = opened if known is None else known.images
-            hear = partial(notify, audience)
-            found = decide(deployed, examples, seed=seed, out=out, listener=hear)
-            deployed = found.box
-            source = at_working_size(opened, deployed.input.view)
-            plan = plan_run(chosen, len(source), budget, {**aside, "convention": found.queries})
+        examples = opened if known is None else known.images
+        deployed, found = decide(deployed, examples, seed, out, partial(notify, audience))
+        aside["convention"] = 0 if found is None else found.queries
+        source = at_working_size(opened, deployed.input.view)
+        plan = plan_run(chosen, len(source), budget, aside)
         grouping = make_groups(source, groups, chosen)
         card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
-        card = replace(
-            card,
-            clean=None if known is None else known.card(),
-            convention=None if found is None else found.card(),
-        )
+        card = card.with_parts(clean=known, convention=found)
         folder = stack.enter_context(RunFolder.open(out, card.facts(), resume=resume))
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this

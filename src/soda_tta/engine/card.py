@@ -7,7 +7,7 @@ import inspect
 import platform
 from dataclasses import MISSING, dataclass, fields, replace
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 from soda_tta._version import __version__
 from soda_tta.box import Box
@@ -22,6 +22,13 @@ from soda_tta.storage.run_folder import FORMAT
 PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
 # Absent from the JSON while they are None.
 OPTIONAL = ("groups", "code", "command", "clean", "convention", "chosen_lr", "reliable", "averaged")
+
+
+class HasCard(Protocol):
+    """Anything that a protocol card has an entry for."""
+
+    def card(self) -> dict[str, Any]:
+        """What the entry says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +92,13 @@ class Card:
                 "restore it from a copy."
             )
         return Card(**{name: value for name, value in facts.items() if name in names})
+
+    def with_parts(self, **parts: HasCard | None) -> Card:
+        """The card with those of what else the run was given."""
+        entries: dict[str, Any] = {
+            name: None if part is None else part.card() for name, part in parts.items()
+        }
+        return replace(self, **entries)
 
     def completed(self, classes: int, facts: dict[str, Any]) -> Card:
         """The card with what is known only after the run."""

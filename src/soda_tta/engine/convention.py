@@ -20,20 +20,16 @@ def most_queries(box: Box) -> int:
 
 
 def decide(
-    box: Undecided,
-    images: Images,
-    *,
-    seed: int,
-    out: str | Path | None,
-    listener: Listener,
-) -> Convention:
-    """The convention of a model, found from the images or read from the card of the run.
+    box: Box, images: Images, seed: int, out: str | Path | None, listener: Listener
+) -> tuple[Box, Convention | None]:
+    """The model with its convention: found from the images, or read from the card of the run.
 
     A process that is killed meanwhile loses no response: those received are replayed.
 
     Parameters
     ----------
-    box : Undecided
+    box : Box
+        One that is not `Undecided` is returned as it is.
     images : Images
         In their own size; clean ones, if there are any.
     seed : int
@@ -42,11 +38,14 @@ def decide(
     listener : callable
         Receives events.
     """
+    if not isinstance(box, Undecided):
+        return box, None
     folder = RunFolder(out)
     if folder.holds_run:
         kept = folder.read_card().get("convention")
         if kept is not None:
-            return Convention.from_card(kept, box.box)
+            found = Convention.from_card(kept, box.box)
+            return found.box, found
     with RunFolder.preparing(out) as working:
         ledger = Ledger(MOST_QUERIES, working.book())
         transcript = working.transcript("convention")
@@ -58,7 +57,7 @@ def decide(
     if not found.usable:
         raise BoxError(refusal(found))
     listener(Notice(notice(found)))
-    return found
+    return found.box, found
 
 
 def refusal(found: Convention) -> str:

@@ -98,10 +98,7 @@ class RunFolder:
     @classmethod
     @contextmanager
     def preparing(cls, path: str | Path | None) -> Iterator[RunFolder]:
-        """Create and lock the folder of a run whose card is not known yet.
-
-        What is found out now is billed: the ledger and the transcript of the run begin here.
-        """
+        """Create and lock the folder of a run that is billed before its card is known."""
         folder = cls(path)
         if folder.path is None:
             yield folder

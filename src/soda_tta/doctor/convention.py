@@ -1,0 +1,78 @@
+"""The finding about the input convention: what the model expects, or that something else is."""
+
+from __future__ import annotations
+
+from soda_tta.box import Input
+from soda_tta.conventions import FEWEST_IMAGES, Convention
+from soda_tta.conventions.table import STATED
+from soda_tta.doctor.finding import Finding
+
+VIEW = ("crop", "turn", "mirror")  # change only if something else is surely better
+
+
+def check_found(found: Convention) -> Finding:
+    """What to state about a model of which nothing was stated."""
+    options = " ".join(found.options) or "nothing: the defaults are right"
+    background = " Class 0 is likely the background: 1,001 classes, and it is never predicted."
+    sentence = sentences(found) + (background if found.background else "")
+    if found.sure:
+        state = "caution" if "turn" in found.facts or "mirror" in found.facts else "good"
+        remedy = f"State it: {options}."
+    elif found.usable:
+        state = "caution"
+        alternative = " ".join(found.alternative) or "the defaults"
+        remedy = f"State it: {options}. If you know better: {alternative}."
+    else:
+        state = "caution"
+        remedy = (
+            "State what the model was trained with (mean, std, pixel_range, channels), or examine "
+            "it with clean images first. This examination used the defaults."
+        )
+    return Finding(
+        name="input",
+        state=state,  # type: ignore[arg-type]
+        sentence=sentence,
+        measurements=found.card(),
+        remedy=remedy,
+    )
+
+
+def check_too_few(images: int) -> Finding:
+    """That nothing was searched."""
+    return Finding(
+        name="input",
+        state="caution",
+        sentence=f"{images} images are too few to find or check the input convention "
+        f"({FEWEST_IMAGES} are needed).",
+        remedy="State what the model was trained with: mean, std, pixel_range, channels.",
+    )
+
+
+def check_stated(found: Convention, stated: Input) -> Finding:
+    """Whether what was stated about a model is right."""
+    view = any(getattr(found.box.input, name) != getattr(stated, name) for name in VIEW)
+    pixels = "pixels" in found and found.sure and found["pixels"].name != STATED
+    if view or pixels:
+        return Finding(
+            name="input",
+            state="bad",
+            sentence=f"Another input convention is surely better: {sentences(found)}",
+            measurements=found.card(),
+            remedy=f"State it: {' '.join(found.options) or 'the defaults'}.",
+        )
+    return Finding(
+        name="input",
+        state="good",
+        sentence="No other input convention is surely better than what is stated.",
+        measurements=found.card(),
+    )
+
+
+def sentences(found: Convention) -> str:
+    """The answers to all questions, without one that hardly ever can be answered."""
+    told = [
+        answer.sentence
+        for answer in found.answers
+        if answer.question != "mirror" or "mirror" in found.facts
+    ]
+    return "; ".join(told) + "."
