@@ -31,6 +31,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
     from soda_tta.box import Box, load_box
+    from soda_tta.conventions import find_convention
     from soda_tta.data import load_dataset, open_images
     from soda_tta.doctor import examine
     from soda_tta.engine.adapt import adapt
@@ -51,6 +52,7 @@ HOMES = {
     "all_methods": "soda_tta.methods",
     "apply": "soda_tta.engine.apply",
     "examine": "soda_tta.doctor",
+    "find_convention": "soda_tta.conventions",
     "find_method": "soda_tta.methods",
     "load_box": "soda_tta.box",
     "load_dataset": "soda_tta.data",
@@ -79,6 +81,7 @@ __all__ = [
     "all_methods",
     "apply",
     "examine",
+    "find_convention",
     "find_method",
     "load_box",
     "load_dataset",
