@@ -39,6 +39,7 @@ def test_the_bootstrap_is_sure_only_of_real_differences() -> None:
 def test_the_same_effect_is_a_small_difference_of_probabilities() -> None:
     assert have_same_effect(RIGHT, RIGHT + np.array([0.02, -0.01, -0.01]))
     assert not have_same_effect(RIGHT, UNCERTAIN)
+    assert not have_same_effect(RIGHT, np.hstack([RIGHT, RIGHT]) / 2)
 
 
 @given(st.integers(1, 60), st.integers(8, 128), st.integers(100, 1000))
