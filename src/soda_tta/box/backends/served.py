@@ -55,9 +55,7 @@ class ServedBox(Backend):
         own = ("workers", "retries")
         arguments = {name: value for name, value in options.items() if name not in own}
         attempts = 1 + options.get("retries", RETRIES)
-        box = retry(
-            lambda: super(ServedBox, cls).load(model, arguments), attempts=min(3, attempts)
-        )
+        box = retry(lambda: super(ServedBox, cls).load(model, arguments), attempts=min(3, attempts))
         return Batched(Retrying(box, attempts=attempts), workers=options.get("workers", 4))
 
     def read_metadata(
