@@ -24,11 +24,12 @@ NOT_CONNECTED = (
     "DNS resolution failed",
 )
 CUT = "RST_STREAM"  # INTERNAL, although it is the network: the response broke off
+CHECK_PORT = "check the port (HTTP and gRPC have one each), and grpc:// or grpcs://"
 REMEDIES = {
     "UNAUTHENTICATED": CHECK_KEY,
     "PERMISSION_DENIED": CHECK_KEY,
     "NOT_FOUND": CHECK_NAME,
-    "UNIMPLEMENTED": f"{QUESTION} Check the port, too: HTTP and gRPC have one each.",
+    "UNIMPLEMENTED": f"{QUESTION} Or {CHECK_PORT}.",
     "INVALID_ARGUMENT": "check the size of the images, and try fewer per request (batch=1).",
 }
 # The words of the libraries for C++ and Python, Go, Java, .NET and Rust, in this order.
@@ -36,6 +37,7 @@ TOO_LARGE = re.compile(r"message (\w+ )?(larger than max|exceeds|length too larg
 OWN_LIMIT = "CLIENT: Received message larger than max"
 NUMBER = re.compile(r"\d{3,}")
 NOT_TRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED|Hostname Verification|Peer name")
+HUNG_UP = "Socket closed"
 NOT_GRPC = re.compile(r"Failed parsing HTTP/2|http1|WRONG_VERSION_NUMBER")
 # No compression is accepted, and some servers compress nevertheless.
 NOT_READ = ("Exception deserializing response", "Compression algorithm")
@@ -105,9 +107,11 @@ def unconnected(url: str, details: str) -> BoxError:
     if NOT_GRPC.search(details):
         return BoxError(
             f"{url} does not speak gRPC there, or not with this kind of encryption ({reason}); "
-            "check the port (HTTP and gRPC have one each), and grpc:// or grpcs://."
+            f"{CHECK_PORT}."
         )
-    return BoxUnavailable(f"{url} cannot be reached: {reason}", sent=False)
+    # A server that restarts hangs up, too: that is worth a retry.
+    hint = f"; {CHECK_PORT}" if HUNG_UP in details else ""
+    return BoxUnavailable(f"{url} cannot be reached: {reason}{hint}", sent=False)
 
 
 def limit_in(details: str, size: int) -> int | None:
