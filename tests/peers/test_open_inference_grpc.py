@@ -92,7 +92,7 @@ def test_a_run_counts_every_image(url: str, small_model: Path) -> None:
 
     def counted(method, request):
         if method == "ModelInfer":
-            sent.append(request.inputs[0].shape[0])
+            sent.append(client.messages.ModelInferRequest.FromString(request).inputs[0].shape[0])
         return call(method, request)
 
     client.call = counted

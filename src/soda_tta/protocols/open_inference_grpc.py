@@ -17,8 +17,8 @@ from soda_tta.protocols.tensors import (
     ProtocolError,
     Tensor,
     from_bytes,
+    little_endian,
     reading,
-    to_bytes,
 )
 
 # The field of typed contents that holds the values of a datatype. FP16 has none: raw bytes only.
@@ -33,7 +33,7 @@ CONTENTS = {
 }
 
 
-def grpc_request(tensor: Tensor, *, model: str, version: str, output: str, id: str) -> Any:
+def encode_grpc_request(tensor: Tensor, *, model: str, version: str, output: str, id: str) -> bytes:
     """An inference request with one input, for one output.
 
     Parameters
@@ -50,18 +50,35 @@ def grpc_request(tensor: Tensor, *, model: str, version: str, output: str, id: s
     from tritonclient.grpc import service_pb2 as messages
 
     request = messages.ModelInferRequest
-    return request(
-        model_name=model,
-        model_version=version,
-        id=id,
-        inputs=[
-            request.InferInputTensor(
-                name=tensor.name, datatype=tensor.datatype, shape=tensor.array.shape
-            )
-        ],
-        outputs=[request.InferRequestedOutputTensor(name=output)],
-        raw_input_contents=[to_bytes(tensor.array)],
+    image = request.InferInputTensor(
+        name=tensor.name, datatype=tensor.datatype, shape=tensor.array.shape
     )
+    wanted = request.InferRequestedOutputTensor(name=output)
+    head = request(model_name=model, model_version=version, id=id, inputs=[image], outputs=[wanted])
+    # The images are appended as the field that they are. Inside the message they would be copied
+    # three times, and the call takes twice as long.
+    field = request.DESCRIPTOR.fields_by_name["raw_input_contents"]
+    raw = little_endian(tensor.array)
+    return b"".join((head.SerializeToString(), field_header(field.number, raw.nbytes), raw.data))
+
+
+def field_header(number: int, size: int) -> bytes:
+    """What precedes the bytes of a field in a message of Protocol Buffers.
+
+    >>> field_header(7, 300).hex()
+    '3aac02'
+    """
+    of_bytes = 2  # the kind of field whose length is stated
+    return varint(number << 3 | of_bytes) + varint(size)
+
+
+def varint(value: int) -> bytes:
+    """A number in groups of seven bits, the lowest first; all but the last have the eighth bit."""
+    groups = []
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*groups, value])
 
 
 def metadata_from_grpc(message: Any) -> ModelMetadata:

@@ -87,7 +87,7 @@ def encode_tensors(
             "datatype": tensor.datatype,
         }
         if tensor.name in binary:
-            raw = to_bytes(array)
+            raw = little_endian(array).tobytes()
             entry["parameters"] = {"binary_data_size": len(raw)}
             pieces.append(raw)
         elif tensor.datatype in BINARY_ONLY:
@@ -137,9 +137,9 @@ def _from_json(data: Any, dtype: np.dtype[Any]) -> Array:
     return values.astype(dtype)
 
 
-def to_bytes(array: Array) -> bytes:
-    """The raw bytes of an array, little-endian."""
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+def little_endian(array: Array) -> Array:
+    """The array as its raw bytes are sent; a copy only where it has to be one."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
 def from_bytes(body: bytes, dtype: np.dtype[Any], size: int, offset: int) -> Array:

@@ -13,8 +13,8 @@ import pytest
 
 from soda_tta.box.backends.grpc_client import libraries
 
-grpc, stubs = libraries()
-from tritonclient.grpc import service_pb2 as messages  # noqa: E402 - after the quiet import above
+grpc, messages = libraries()
+from tritonclient.grpc import service_pb2_grpc as stubs  # noqa: E402 - after the quiet import above
 
 MATRIX = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
 DTYPES = {"FP32": "<f4", "FP16": "<f2", "UINT8": "u1"}

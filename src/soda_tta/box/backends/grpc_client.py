@@ -14,6 +14,8 @@ from soda_tta.box.backends.credentials import root_certificates
 from soda_tta.box.backends.grpc_errors import RequestTooLarge, box_error
 from soda_tta.errors import BoxError
 
+SERVICE = "GRPCInferenceService"
+METHODS = ("ModelMetadata", "ModelInfer")
 HEADER = re.compile(r"[a-z0-9_.-]+")  # what gRPC allows in the name of a header
 LARGEST_MESSAGE = 2**31 - 1  # bytes, a limit of Protocol Buffers
 
@@ -43,7 +45,7 @@ class GrpcClient:
         *,
         most: int,
     ) -> None:
-        self.library, self.stubs = libraries()
+        self.library, self.messages = libraries()
         self.address = address
         self.timeout = timeout
         self.metadata = [(metadata_name(name), value) for name, value in headers.items()]
@@ -72,15 +74,23 @@ class GrpcClient:
             self.channel = self.library.insecure_channel(target, options)
         else:
             self.channel = self.library.secure_channel(target, self.credentials, options)
-        self.stub = self.stubs.GRPCInferenceServiceStub(self.channel)
+        self.methods = {name: self._method(name) for name in METHODS}
 
-    def call(self, method: str, request: Any) -> Any:
+    def _method(self, name: str) -> Any:
+        """A method of the server that takes a request as bytes."""
+        service = self.messages.DESCRIPTOR.services_by_name[SERVICE].full_name
+        return self.channel.unary_unary(
+            f"/{service}/{name}",
+            response_deserializer=getattr(self.messages, f"{name}Response").FromString,
+        )
+
+    def call(self, method: str, request: bytes) -> Any:
         """The response to one request; raises `BoxUnavailable` if a retry may help."""
-        size = request.ByteSize()
+        size = len(request)
         if size > LARGEST_MESSAGE:
             raise RequestTooLarge(f"{self.address}: a message has at most 2 GB.", LARGEST_MESSAGE)
         try:
-            return getattr(self.stub, method)(request, timeout=self.timeout, metadata=self.metadata)
+            return self.methods[method](request, timeout=self.timeout, metadata=self.metadata)
         except self.library.RpcError as failure:
             error = box_error(
                 str(self.address), failure, timeout=self.timeout, most=self.most, size=size
@@ -94,17 +104,17 @@ class GrpcClient:
 
 
 def libraries() -> tuple[Any, Any]:
-    """The gRPC library, and the stubs of the protocol."""
+    """The gRPC library, and the messages of the protocol."""
     # It prints what we raise. It reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         import grpc
-        from tritonclient.grpc import service_pb2_grpc
+        from tritonclient.grpc import service_pb2
     except (ImportError, RuntimeError) as error:  # the stubs turn the one into the other
         raise BoxError(
             f"models over gRPC need tritonclient: pip install 'soda-tta[grpc]' ({error})."
         ) from error
-    return grpc, service_pb2_grpc
+    return grpc, service_pb2
 
 
 def metadata_name(header: str) -> str:

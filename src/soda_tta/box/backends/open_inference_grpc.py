@@ -17,7 +17,7 @@ from soda_tta.box.backends.served import DESCRIPTION_BYTES, ServedBox
 from soda_tta.errors import BoxError
 from soda_tta.protocols.open_inference import ModelMetadata, ProtocolError, Tensor
 from soda_tta.protocols.open_inference_grpc import (
-    grpc_request,
+    encode_grpc_request,
     metadata_from_grpc,
     response_from_grpc,
 )
@@ -80,12 +80,12 @@ class OpenInferenceGrpcBox(ServedBox):
         request = messages.ModelMetadataRequest(
             name=self.address.name, version=self.address.version
         )
-        return metadata_from_grpc(self.client.call("ModelMetadata", request))
+        return metadata_from_grpc(self.client.call("ModelMetadata", request.SerializeToString()))
 
     def answer(self, images: Array) -> Array:
         id = uuid.uuid4().hex
         tensor = Tensor(self.input_name, self.input.prepare(images))
-        request = grpc_request(
+        request = encode_grpc_request(
             tensor,
             model=self.address.name,
             version=self.address.version,
