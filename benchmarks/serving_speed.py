@@ -134,8 +134,8 @@ def cell(measured: dict[str, Any], slowest: float | None) -> str:
     if not measured:
         return ""
     speed = measured["images_per_second"]
-    ratio = f" ({speed / slowest:.3g}x)" if slowest else ""
-    return f"{speed:,.0f}{ratio}"
+    ratio = f" ({speed / slowest:.2g}x)" if slowest else ""
+    return f"{speed:.3g}{ratio}"
 
 
 def main() -> None:

@@ -265,6 +265,7 @@ TOO_LARGE = {
     "Go": "grpc: received message larger than max (9000000 vs. 4194304)",
     "Java": "gRPC message exceeds maximum size 4194304: 9000000",
     ".NET": "Received message exceeds the maximum configured message size.",
+    "a hostile one": "message larger than max (9 vs. " + "9" * 6000,
     "Rust": "Error, message length too large: found 9000000 bytes, the limit is: 4194304 bytes",
 }
 

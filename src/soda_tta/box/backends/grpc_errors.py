@@ -35,7 +35,7 @@ REMEDIES = {
 # The words of the libraries for C++ and Python, Go, Java, .NET and Rust, in this order.
 TOO_LARGE = re.compile(r"message (\w+ )?(larger than max|exceeds|length too large)", re.IGNORECASE)
 OWN_LIMIT = "CLIENT: Received message larger than max"
-NUMBER = re.compile(r"\d{3,}")
+NUMBER = re.compile(r"\d{3,12}")
 NOT_TRUSTED = re.compile(r"CERTIFICATE_VERIFY_FAILED|Hostname Verification|Peer name")
 HUNG_UP = "Socket closed"
 NOT_GRPC = re.compile(r"Failed parsing HTTP/2|http1|WRONG_VERSION_NUMBER")
