@@ -254,7 +254,8 @@ def test_a_request_that_the_server_finds_too_large_names_the_size_that_fits(grpc
     grpc_server.shape = [-1, 3, 256, 256]
     with pytest.raises(BoxError, match=r"fewer images per request \(batch=5\)") as caught:
         load_box(grpc_server.url, workers=1)(images)  # 6 MB; its limit is the usual 4 MB
-    assert "RESOURCE_EXHAUSTED" in str(caught.value)
+    assert "RESOURCE_EXHAUSTED: SERVER: Received message larger" in str(caught.value)
+    assert "). A request of 8 images has 6 MB: " in str(caught.value)
     assert "per request (--request-size 5)" in as_flags(str(caught.value))
     assert not isinstance(caught.value, BoxUnavailable)
     box = load_box(grpc_server.url, batch=5)

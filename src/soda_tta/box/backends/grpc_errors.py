@@ -82,7 +82,8 @@ def box_error(url: str, failure: Any, *, timeout: float, most: int, size: int) -
             "declared shapes explain; does it serve this model?"
         )
     if TOO_LARGE.search(details):
-        return RequestTooLarge(f"{url} answered {code}: {quoted(details)}", limit_in(details, size))
+        said = quoted(details).rstrip(".")
+        return RequestTooLarge(f"{url} answered {code}: {said}.", limit_in(details, size))
     if details.startswith(NOT_CONNECTED):
         return unconnected(url, details)
     if details.startswith(NOT_READ):
