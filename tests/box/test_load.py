@@ -201,7 +201,7 @@ def test_a_server_that_is_not_up_yet_is_retried_with_the_same_options(monkeypatc
 
     monkeypatch.setattr("soda_tta.box.load.BACKENDS", (Slow,))
     monkeypatch.setattr(
-        "soda_tta.box.backends.open_inference.retry", partial(retry, sleep=lambda seconds: None)
+        "soda_tta.box.backends.served.retry", partial(retry, sleep=lambda seconds: None)
     )
     box = load_box("http://host/v2/models/cats", partial=True)
     assert len(urls) == 3 and box.partial
@@ -244,7 +244,7 @@ def test_every_option_is_documented() -> None:
 
 
 def test_importing_the_package_imports_no_heavy_library() -> None:
-    heavy = ["torch", "onnx", "onnxruntime", "httpx"]
+    heavy = ["torch", "onnx", "onnxruntime", "httpx", "grpc"]
     code = f"import sys, soda_tta.box; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

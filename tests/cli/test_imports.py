@@ -7,7 +7,7 @@ import pytest
 
 HEAVY = (
     *("torch", "scipy", "onnxruntime", "onnx", "matplotlib", "sklearn"),
-    *("rich", "httpx", "cmaes", "jinja2", "shtab", "IPython"),
+    *("rich", "httpx", "grpc", "cmaes", "jinja2", "shtab", "IPython"),
 )
 CODE = """
 import sys

@@ -7,7 +7,8 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -51,33 +52,84 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class Peer:
+    """A server with the small model: its address over HTTP, and that over gRPC."""
+
+    http: str
+    grpc: str
+
+
 @pytest.fixture(scope="session")
-def triton_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The small model in Triton: JSON and binary tensors."""
+def triton(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     with serving(
         "triton", "triton_server.py", small_model, tmp_path_factory.mktemp("triton")
-    ) as url:
-        yield url
+    ) as peer:
+        yield peer
 
 
 @pytest.fixture(scope="session")
-def mlserver_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The small model in MLServer: JSON only."""
+def mlserver(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     with serving(
         "mlserver", "mlserver_model.py", small_model, tmp_path_factory.mktemp("mlserver")
-    ) as url:
-        yield url
+    ) as peer:
+        yield peer
+
+
+@pytest.fixture(scope="session")
+def triton_url(triton: Peer) -> str:
+    """The small model in Triton: JSON and binary tensors."""
+    return triton.http
+
+
+@pytest.fixture(scope="session")
+def mlserver_url(mlserver: Peer) -> str:
+    """The small model in MLServer: JSON only."""
+    return mlserver.http
+
+
+@pytest.fixture(scope="session")
+def triton_grpc_url(triton: Peer) -> str:
+    """The small model in Triton over gRPC."""
+    return triton.grpc
+
+
+@pytest.fixture(scope="session")
+def mlserver_grpc_url(mlserver: Peer) -> str:
+    """The small model in MLServer over gRPC."""
+    return mlserver.grpc
+
+
+@pytest.fixture
+def encrypted_triton(
+    small_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, Path]]:
+    """Triton over gRPC with TLS, and the PEM file of the authority to trust."""
+    import trustme
+
+    folder = tmp_path_factory.mktemp("encrypted")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "authority.pem"))
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(str(folder / "key.pem"))
+    for each in own.cert_chain_pems:
+        each.write_to_path(str(folder / "certificate.pem"), append=True)
+    files = (folder / "certificate.pem", folder / "key.pem")
+    with serving("triton", "triton_server.py", small_model, folder, *files) as peer:
+        yield peer.grpc.replace("grpc", "grpcs"), folder / "authority.pem"
 
 
 @contextmanager
-def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
+def serving(peer: str, script: str, model: Path, folder: Path, *more: Path) -> Iterator[Peer]:
     """Run one server in `folder`, and end it with every process it started."""
     environment = ROOT / f".venv-{peer}"
     if not (environment / "complete").exists():
         pytest.skip(f"{environment.name} is absent or half installed: run .ci/install-peers")
-    port = free_port()
+    http_port, grpc_port = free_ports(2)
     log = folder / "log.txt"
-    command: list[str | Path] = [environment / "bin" / "python", SERVERS / script, model, str(port)]
+    python = environment / "bin" / "python"
+    ports = [str(http_port), str(grpc_port)]
+    command: list[str | Path] = [python, SERVERS / script, model, *ports, *more]
     # otherwise ONNX Runtime writes below the home directory
     quiet = os.environ | {"ORT_DISABLE_TELEMETRY": "1"}
     with log.open("wb") as output:
@@ -90,9 +142,9 @@ def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        url = f"http://127.0.0.1:{port}/v2/models/digits"
+        url = f"http://127.0.0.1:{http_port}/v2/models/digits"
         wait_until_ready(f"{url}/ready", server, log)
-        yield url
+        yield Peer(url, f"grpc://127.0.0.1:{grpc_port}/digits")
     finally:
         end_group(server)
 
@@ -124,7 +176,10 @@ def end_group(server: subprocess.Popen[bytes], grace: float = 10) -> None:
     server.wait()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens to, all of them different."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -2,6 +2,7 @@
 
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
+from soda_tta.box.backends.open_inference_grpc import OpenInferenceGrpcBox
 from soda_tta.box.backends.python import CallableBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box, Wrapper
@@ -28,6 +29,7 @@ __all__ = [
     "ModuleBox",
     "OnnxBox",
     "OpenInferenceBox",
+    "OpenInferenceGrpcBox",
     "Quantised",
     "Recorded",
     "Retrying",

@@ -9,6 +9,7 @@ from soda_tta.box.addresses import FORM, refuse_other_addresses
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
+from soda_tta.box.backends.open_inference_grpc import OpenInferenceGrpcBox
 from soda_tta.box.backends.python import CallableBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
@@ -17,7 +18,13 @@ from soda_tta.errors import BoxError
 from soda_tta.user_code import load_object, source_digest
 
 # The first that takes a model loads it. To add a kind of model, add its class here.
-BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, CallableBox)
+BACKENDS: tuple[type[Backend], ...] = (
+    OpenInferenceBox,
+    OpenInferenceGrpcBox,
+    OnnxBox,
+    ModuleBox,
+    CallableBox,
+)
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 AT_LEAST_0 = ("retries",)
@@ -28,12 +35,14 @@ def load_box(model: Any, **options: Any) -> Box:
     """Turn a deployed model of any kind into a box.
 
     The options state what the model does not declare itself. An option that is None counts as
-    not stated. An option that the kind of model does not have is an error.
+    not stated. An option that the kind of model does not have is an error. A *served* model is one
+    with an address, over HTTP or gRPC.
 
     Parameters
     ----------
     model : str, Path, torch.nn.Module, callable or Box
-        The path of an ONNX file; `http(s)://host:port/v2/models/NAME` (Open Inference Protocol);
+        The path of an ONNX file; `http(s)://host:port/v2/models/NAME` or
+        `grpc(s)://host:port/NAME` (Open Inference Protocol);
         `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
         which is returned as it is.
     input : {"auto"}, optional
@@ -71,27 +80,27 @@ def load_box(model: Any, **options: Any) -> Box:
     batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
         Images per request.
     output : str, default the only one
-        Name of the output with the class scores. ONNX files and models over HTTP.
+        Name of the output with the class scores. ONNX files and served models.
     class_count : int, default as many as the model returns
         Number of all classes, if the model returns only its top classes as scores and indices.
         ONNX files.
     threads : int, default one per physical core
         Threads of ONNX Runtime. ONNX files.
-    timeout : float, default 30 over HTTP, no limit for a callable
+    timeout : float, default 30 for a served model, no limit for a callable
         Seconds for a whole request, up to the last byte of the response.
     workers : int, default 4
-        Requests in flight at once. Models over HTTP.
+        Requests in flight at once. Served models.
     retries : int, default 4
         How often a request without a response is sent again. Images that may have reached the
-        model are counted each time, as `retried`. Models over HTTP.
+        model are counted each time, as `retried`. Served models.
     binary : bool, default True if the server offers it
-        Send binary tensors instead of JSON. Models over HTTP.
+        Send binary tensors instead of JSON. Models over HTTP; over gRPC they are always binary.
     api_key_env : str, default none
-        Environment variable that holds the API key. Models over HTTP.
+        Environment variable that holds the API key. Served models.
     api_key_header : str, default "Authorization"
-        HTTP header for the key; in "Authorization" it is a bearer token. Models over HTTP.
+        Header for the key; in "Authorization" it is a bearer token. Served models.
     certificate_authority : str or Path, default those of the system
-        PEM file of a certificate authority to trust. Models over HTTP.
+        PEM file of a certificate authority to trust. Served models.
 
     Examples
     --------

@@ -58,8 +58,9 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "--model",
         required=required,
         metavar="MODEL",
-        help="an .onnx file; http(s)://host:port/v2/models/NAME (Open Inference Protocol: Triton, "
-        "KServe, MLServer); or file.py:function / package.module:function",
+        help="an .onnx file; http(s)://host:port/v2/models/NAME or grpc(s)://host:port/NAME "
+        "(Open Inference Protocol: Triton, KServe, MLServer); or file.py:function / "
+        "package.module:function",
     )
     for fact in FACTS.values():
         if fact.flag is not None:
@@ -83,7 +84,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         metavar="N",
         help="images per request (default: 64; 256 for a function)",
     )
-    remote = parser.add_argument_group("a model over HTTP")
+    remote = parser.add_argument_group("a model on a server, over HTTP or gRPC")
     remote.add_argument(
         "--timeout",
         type=float,
@@ -103,7 +104,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     remote.add_argument(
         "--tensors",
         choices=["binary", "json"],
-        help="how images are sent (default: binary if the server offers it)",
+        help="how images are sent over HTTP (default: binary if the server offers it)",
     )
     remote.add_argument(
         "--api-key-env", metavar="VAR", help="environment variable that holds the API key"
@@ -111,7 +112,8 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
     remote.add_argument(
         "--api-key-header",
         metavar="H",
-        help="HTTP header for the key (default: Authorization, as a bearer token)",
+        help="HTTP header, or gRPC metadata, for the key (default: Authorization, as a bearer "
+        "token)",
     )
     remote.add_argument(
         "--ca",

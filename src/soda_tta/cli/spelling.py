@@ -16,7 +16,7 @@ from soda_tta.foreign_text import printable
 PHRASES = {
     "pass frost=None to use": "leave out --frost to use",
     "or pass frost=None": "or leave out --frost",
-    "per request (batch=1)": "per request (--request-size 1)",
+    "per request (batch=": "per request (--request-size ",
     ", or give module=": "",  # from Python only
     'specify groups="none"': "specify --group-by none",
     "state with groups= which": "state with --group-by which",

@@ -83,7 +83,7 @@ class Response:
             if output.name == name:
                 return output.array
         names = [output.name for output in self.outputs]
-        raise ProtocolError(_absent(name, names))
+        raise ProtocolError(absent(name, names))
 
 
 def encode_request(
@@ -199,7 +199,7 @@ def decode_response(
         present = [str(each["name"]) for each in message["outputs"]]
         for name in names or ():
             if name not in present:
-                raise ProtocolError(_absent(name, present))
+                raise ProtocolError(absent(name, present))
         outputs = decode_tensors(message["outputs"], body, offset, names)
         return Response(
             outputs, message.get("model_name", ""), message.get("model_version"), message.get("id")
@@ -286,6 +286,7 @@ def _encode_requested(output: RequestedOutput) -> dict[str, Any]:
     return entry
 
 
-def _absent(name: str, names: Sequence[str]) -> str:
+def absent(name: str, names: Sequence[str]) -> str:
+    """That a response lacks an output, and which it contains."""
     listed = quoted(", ".join(names)) or "none"
     return f"the response contains no output {quoted(name)!r} (it contains {listed})."

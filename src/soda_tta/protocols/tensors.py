@@ -87,7 +87,7 @@ def encode_tensors(
             "datatype": tensor.datatype,
         }
         if tensor.name in binary:
-            raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+            raw = little_endian(array).tobytes()
             entry["parameters"] = {"binary_data_size": len(raw)}
             pieces.append(raw)
         elif tensor.datatype in BINARY_ONLY:
@@ -116,7 +116,7 @@ def decode_tensors(
             if size is None:
                 flat = _from_json(entry["data"], dtype)
             else:
-                flat = _from_bytes(body, dtype, size, offset)
+                flat = from_bytes(body, dtype, size, offset)
             tensors.append(Tensor(str(entry["name"]), flat.reshape(entry["shape"])))
         offset += size or 0
     return tuple(tensors)
@@ -137,7 +137,12 @@ def _from_json(data: Any, dtype: np.dtype[Any]) -> Array:
     return values.astype(dtype)
 
 
-def _from_bytes(body: bytes, dtype: np.dtype[Any], size: int, offset: int) -> Array:
+def little_endian(array: Array) -> Array:
+    """The array as its raw bytes are sent; a copy only where it has to be one."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+
+
+def from_bytes(body: bytes, dtype: np.dtype[Any], size: int, offset: int) -> Array:
     """The array in `size` bytes of the body; a copy in the byte order of this machine."""
     if size < 0 or size % dtype.itemsize:
         raise ValueError(f"{size} bytes do not hold whole values of {dtype}")

@@ -1,11 +1,11 @@
 """Serve an ONNX model from a real MLServer.
 
-`python mlserver_model.py MODEL.onnx PORT`, with the python of .venv-mlserver, in an empty folder.
+`python mlserver_model.py MODEL.onnx HTTP_PORT GRPC_PORT`, with the python of .venv-mlserver, in an
+empty folder.
 """
 
 import json
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -45,19 +45,13 @@ def metadata(nodes: list[onnxruntime.NodeArg]) -> list[dict[str, object]]:
     ]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def write_settings(folder: Path, model: Path, port: int) -> None:
+def write_settings(folder: Path, model: Path, http_port: int, grpc_port: int) -> None:
     """Write the two files that `mlserver start` reads."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     server = {
         "host": "127.0.0.1",
-        "http_port": port,
-        "grpc_port": free_port(),  # cannot be switched off
+        "http_port": http_port,
+        "grpc_port": grpc_port,
         "parallel_workers": 0,
         "metrics_endpoint": None,
         "metrics_dir": str(folder),
@@ -77,7 +71,8 @@ def write_settings(folder: Path, model: Path, port: int) -> None:
 
 
 if __name__ == "__main__":
-    write_settings(Path.cwd(), Path(sys.argv[1]), int(sys.argv[2]))
+    model, http_port, grpc_port = sys.argv[1:]
+    write_settings(Path.cwd(), Path(model), int(http_port), int(grpc_port))
     command = str(Path(sys.executable).with_name("mlserver"))
     os.execve(
         command,

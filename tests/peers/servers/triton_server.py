@@ -1,6 +1,7 @@
 """Serve an ONNX model from a real Triton.
 
-`python triton_server.py MODEL.onnx PORT`, with the python of .venv-triton, in an empty folder.
+`python triton_server.py MODEL.onnx HTTP_PORT GRPC_PORT [CERTIFICATE KEY]`, with the python of
+.venv-triton, in an empty folder. With a certificate, gRPC is over TLS.
 """
 
 import signal
@@ -20,7 +21,7 @@ def tensor(node: onnxruntime.NodeArg) -> Tensor:
     return Tensor(name=node.name, dtype=np.float32, shape=shape)
 
 
-def serve(model: str, port: int) -> None:
+def serve(model: str, http_port: int, grpc_port: int, *tls: str) -> None:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # leave the other cores to the tests
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -30,8 +31,16 @@ def serve(model: str, port: int) -> None:
     def infer(**inputs: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(names, session.run(names, inputs), strict=True))
 
+    encrypted = {}
+    if tls:
+        encrypted = dict(grpc_use_ssl=True, grpc_server_cert=tls[0], grpc_server_key=tls[1])
     config = TritonConfig(
-        http_address="127.0.0.1", http_port=port, allow_grpc=False, allow_metrics=False
+        http_address="127.0.0.1",
+        http_port=http_port,
+        grpc_address="127.0.0.1",
+        grpc_port=grpc_port,
+        allow_metrics=False,
+        **encrypted,
     )
     with Triton(config=config, workspace=Path.cwd() / "triton") as triton:
         triton.bind(
@@ -46,4 +55,5 @@ def serve(model: str, port: int) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a regular exit also ends Triton
-    serve(sys.argv[1], int(sys.argv[2]))
+    model, http_port, grpc_port, *tls = sys.argv[1:]
+    serve(model, int(http_port), int(grpc_port), *tls)

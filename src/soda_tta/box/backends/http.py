@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
 from soda_tta._version import __version__
+from soda_tta.box.backends.credentials import tls_context
 from soda_tta.box.backends.deadlines import Deadlines
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.foreign_json import parse_json
@@ -76,12 +77,7 @@ class HttpClient:
             raise BoxError(
                 "models over HTTP need httpx: pip install 'soda-tta[remote]'."
             ) from error
-        try:
-            self.context = ssl.create_default_context(cafile=certificate_authority)
-        except OSError as error:
-            raise BoxError(
-                f"{certificate_authority} cannot be read as a certificate file: {error}"
-            ) from error
+        self.context = tls_context(certificate_authority)
         self.timeout = timeout
         # No compression: a small response must not become a large one.
         self.headers = {
