@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from convention_cases import SEARCHED, SHIFTS, TRUTHS, Case, images_of, own_model, wanting
-from pages import markdown
+from pages import markdown, replace_tables
 from soda_tta import load_box
 from soda_tta.box import Input
 from soda_tta.conventions.evidence import have_same_effect, information
@@ -34,6 +34,7 @@ from soda_tta.objectives.equations import entropy
 from soda_tta.types import Array
 
 OUT = Path(__file__).parents[1] / "results" / "convention_objectives.json"
+PAGE = Path(__file__).parents[1] / "docs" / "research" / "conventions.md"
 MODELS = ("cifar10_resnet20", "mobilenet_v1_0.25_128_quant", "cifar100_resnet32")
 HOPELESS = 0.1  # accuracy with the true convention below which nothing can be found
 Measure = Callable[[Array, Array], float]  # of the responses to two views
@@ -120,6 +121,8 @@ def main() -> None:
                 results[case.key] = picks(case)
                 OUT.write_text(json.dumps(results, indent=0) + "\n")
                 print(case.key, flush=True)
+    page = PAGE.read_text()
+    PAGE.write_text(replace_tables(page, {"convention_objectives": table(results)}))
     print(table(results))
 
 

@@ -1,7 +1,7 @@
 """Is the input convention of a model found from unlabelled images, and is "sure" true?
 
     python benchmarks/conventions.py              # continues; results/conventions.json
-    python benchmarks/conventions.py --tables     # only prints the tables
+    python benchmarks/conventions.py --tables     # only writes the table of the page
 
 Each case is one search on 128 images with a model that wants a convention of the table. The result
 is right if the found convention is the true one or hardly differs from it (see `are_near` and
@@ -30,7 +30,7 @@ from convention_cases import (
     own_model,
     wanting,
 )
-from pages import markdown
+from pages import markdown, replace_tables
 from soda_tta import load_box
 from soda_tta.box import Box
 from soda_tta.conventions import Convention, find_convention
@@ -39,6 +39,7 @@ from soda_tta.conventions.table import NORMALISATIONS, Candidate, are_near, in_o
 from soda_tta.types import Array
 
 OUT = Path(__file__).parents[1] / "results" / "conventions.json"
+PAGE = Path(__file__).parents[1] / "docs" / "research" / "conventions.md"
 HOPELESS = 0.1  # accuracy with the true convention below which nothing can be found
 
 
@@ -111,7 +112,7 @@ def row(name: str, results: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def tables(results: dict[str, dict[str, Any]]) -> str:
+def table(results: dict[str, dict[str, Any]]) -> str:
     """The table of the page."""
     header = [
         "",
@@ -169,7 +170,9 @@ def main() -> None:
         state = ("sure" if result["sure"] else "unsure", "right" if result["right"] else "WRONG")
         print(f"{number}/{len(wanted)} {case.key}: {result['name']} {state}", flush=True)
         print(f"    {result['accuracy']} {result['queries']} queries", flush=True)
-    print(tables(results))
+    page = PAGE.read_text()
+    PAGE.write_text(replace_tables(page, {"conventions": table(results)}))
+    print(table(results))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of docs/research/scenes.md match the stored results."""
+"""The tables of research pages match the stored results."""
 
 import importlib.util
 import json
@@ -10,7 +10,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["scenes", "few_images"])
+PAGES = {
+    "scenes": "scenes",
+    "few_images": "scenes",
+    "conventions": "conventions",
+    "convention_objectives": "conventions",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_the_page_holds_the_table_of_the_stored_results(name: str, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     path = ROOT / "benchmarks" / f"{name}.py"
@@ -19,4 +27,4 @@ def test_the_page_holds_the_table_of_the_stored_results(name: str, monkeypatch) 
     monkeypatch.setitem(sys.modules, spec.name, script)
     spec.loader.exec_module(script)
     table = script.table(json.loads(script.OUT.read_text()))
-    assert table in (ROOT / "docs" / "research" / "scenes.md").read_text()
+    assert table in (ROOT / "docs" / "research" / f"{PAGES[name]}.md").read_text()
