@@ -112,7 +112,9 @@ def _has_more_frames(image: Image.Image) -> bool:
 def orientation_of(image: Image.Image) -> int:
     """The EXIF orientation, 1 to 8; 1 (upright) if there is none or it cannot be read."""
     try:
-        value = image.getexif().get(ExifTags.Base.Orientation, 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about damaged tags
+            value = image.getexif().get(ExifTags.Base.Orientation, 1)
     except Exception:  # damaged EXIF does not make the pixels unreadable
         return 1
     return value if value in range(1, 9) else 1

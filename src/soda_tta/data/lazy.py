@@ -34,15 +34,17 @@ class LazyImages(Images):
         Number of images.
     size : (int, int)
         Height and width in pixels.
+    dtype : numpy dtype, default uint8
+        uint8 or uint16. Pixels of 8 bits become 16 when the first of those is computed.
     """
 
-    def __init__(self, count: int, size: tuple[int, int]) -> None:
+    def __init__(self, count: int, size: tuple[int, int], dtype: Any = np.uint8) -> None:
         self.count = count
         self.size = size
         self._computed = np.zeros(count, bool)
-        small = count * size[0] * size[1] * 3 <= KEPT_BYTES
+        small = count * size[0] * size[1] * 3 * np.dtype(dtype).itemsize <= KEPT_BYTES
         # np.empty costs no memory until it is written to
-        self._kept = np.empty((count, *size, 3), np.uint8) if small else None
+        self._kept = np.empty((count, *size, 3), dtype) if small else None
 
     @abstractmethod
     def compute(self, positions: Array) -> Array:
@@ -134,8 +136,8 @@ class FileImages(LazyImages):
         if self.reading.on_bad_image == "skip":
             self._leave_out_unreadable()
         self._was_read = np.zeros(len(self.paths), bool)
-        height, width = self._decode(0).pixels.shape[:2]
-        super().__init__(len(self.paths), (height, width))
+        first = self._decode(0).pixels
+        super().__init__(len(self.paths), first.shape[:2], first.dtype)
 
     def compute(self, positions: Array) -> Array:
         pixels = np.empty((len(positions), *self.size, 3), np.uint8)
