@@ -8,6 +8,8 @@ import os
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,17 @@ class LinearModel:
         logits = (images.mean(axis=(2, 3)) - 0.5) @ self.weights
         exponents = np.exp(logits - logits.max(axis=1, keepdims=True))
         return exponents / exponents.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="session")
+def warm_processes() -> ForkServerContext:
+    """Starts processes of their own that need not import torch: a server forks each of them.
+
+    A new interpreter spends two seconds of CPU time on imports.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["torch", "onnxruntime", "soda_tta.bench.measurement"])
+    return context
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """The demo as a user runs it, and the gain it promises on five seeds."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +9,17 @@ from PIL import Image
 
 from soda_tta import Run, adapt
 from soda_tta.box import OnnxBox
+from soda_tta.cli import main
 from soda_tta.data import open_images
 from soda_tta.demo import BUDGET, PAPER, accuracy, picture_grid
 from soda_tta.judging import NoEstimate, estimate_accuracy
 from soda_tta.zoo.digits import hazy_digits, load_digits
 
-COMMAND = [sys.executable, "-c", "from soda_tta.cli import main; raise SystemExit(main())", "demo"]
 
-
-def test_the_demo_compares_soda_e_with_the_papers_soda(tmp_path) -> None:
+def test_the_demo_compares_soda_e_with_the_papers_soda(tmp_path, capsys) -> None:
     folder = tmp_path / "demo"
-    process = subprocess.run(
-        [*COMMAND, "--json", "--out", folder], capture_output=True, text=True, check=True
-    )
-    summary = json.loads(process.stdout)
+    assert main(["demo", "--json", "--out", str(folder)]) == 0
+    summary = json.loads(capsys.readouterr().out)
     assert list(summary["methods"]) == ["soda-e", "soda"]
     economy = summary["methods"]["soda-e"]
     paper = summary["methods"]["soda"]
@@ -60,11 +55,13 @@ def test_soda_e_gains_at_least_40_points_at_10_queries_per_image(tmp_path, seed:
     hazy = open_images(images)[slice(0, 20)]
     assert np.abs(run.adaptor(hazy) - hazy).max() > 0.1
     if seed == 1:  # the paper's method on a second seed; the demo above runs it on the first
-        paper = adapt(
-            images, OnnxBox(model), method="soda", seed=seed, listener=lambda event: None, **PAPER
-        )
-        assert accuracy(paper.probabilities, labels) - before >= 0.25
-        assert after >= accuracy(paper.probabilities, labels) + 0.05
+        third = slice(0, 300)  # as many steps on a third of the images
+        few = open_images(images)[third]
+        settings = {**PAPER, "batch": 80, "epochs": 20}
+        paper = adapt(few, OnnxBox(model), method="soda", seed=seed, **settings)
+        papers = accuracy(paper.probabilities, labels[third])
+        assert papers - accuracy(run.before[third], labels[third]) >= 0.25
+        assert accuracy(run.probabilities[third], labels[third]) >= papers + 0.05
 
 
 def test_the_picture_grid_has_one_row_per_array() -> None:

@@ -1,5 +1,6 @@
 """Running a grid with the user's own model, images and methods: failures and changed files."""
 
+import multiprocessing
 import re
 import sys
 from pathlib import Path
@@ -29,6 +30,12 @@ CHANGING = """
 from soda_tta import find_method
 mine = find_method("soda").but(epochs=1, q={q}, width=2).renamed("mine", "My method.")
 """
+
+
+@pytest.fixture(autouse=True)
+def workers_start_fast(monkeypatch, warm_processes) -> None:
+    """Workers are processes of their own, but only one test waits for new interpreters."""
+    monkeypatch.setattr("soda_tta.bench.runner.get_context", lambda how: warm_processes)
 
 
 @pytest.fixture
@@ -159,7 +166,8 @@ def test_any_exception_of_a_users_method_ends_only_its_cell(
     assert own_cell() in store
 
 
-def test_a_killed_worker_is_reported(own_cell, tmp_path, failing_method) -> None:
+def test_a_killed_worker_is_reported(own_cell, tmp_path, failing_method, monkeypatch) -> None:
+    monkeypatch.setattr("soda_tta.bench.runner.get_context", multiprocessing.get_context)
     method = failing_method("killed", "os.kill(os.getpid(), signal.SIGKILL)")
     store = Store(tmp_path / "store")
     with pytest.raises(RunError, match="a worker was killed"):

@@ -13,13 +13,13 @@ import pytest
 
 from soda_tta.cli.interrupt import Interrupt
 
-from .conftest import ADAPT, APPLY, SMALL, SODA, Soda, in_process, unique
+from .conftest import ADAPT, APPLY, SMALL, SODA, Soda, unique
 
 
-def test_ctrl_c_stops_after_the_step_and_prints_how_to_continue(place: Path) -> None:
+def test_ctrl_c_stops_after_the_step_and_prints_how_to_continue(soda: Soda, place: Path) -> None:
     words = [*ADAPT, *SMALL, "--set", "epochs=60", "--out", "run"]
-    whole = in_process(place, *words[:-1], "whole")
-    assert whole.returncode == 0, whole.stderr
+    whole = soda(*words[:-1], "whole")
+    assert whole.code == 0, whole.err
     process = subprocess.Popen(
         [*SODA, *(word.format(model=unique("model", place)) for word in words)],
         cwd=place,
@@ -35,8 +35,8 @@ def test_ctrl_c_stops_after_the_step_and_prints_how_to_continue(place: Path) -> 
     (line,) = [line for line in out.splitlines() if line.startswith("continue with: ")]
     command = shlex.split(line.removeprefix("continue with: soda-tta "))
     assert command[-1] == "--resume"
-    done = in_process(place, *command)
-    assert done.returncode == 0, done.stderr
+    done = soda(*command)
+    assert done.code == 0, done.err
     for name in ("adaptor.safetensors", "predictions.csv", "history.jsonl"):
         assert (place / "run" / name).read_bytes() == (place / "whole" / name).read_bytes()
 

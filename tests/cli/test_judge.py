@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.engine.test_rejudge import dark, refused  # noqa: F401 - a fixture
 
 from soda_tta import Run
@@ -41,6 +42,27 @@ def test_more_images(folder, capsys) -> None:
     assert "--model" in capsys.readouterr().err
     assert main([*words, "--model", f"{model}:answer"]) == 0
     assert "Adopt: on 100 independent images" in capsys.readouterr().out
+
+
+def test_more_images_are_read_as_by_the_other_commands(folder, capsys, monkeypatch) -> None:
+    more = folder / "more"
+    more.mkdir()
+    Image.new("RGBA", (8, 8), (0, 100, 200, 128)).save(more / "a.png")
+    (more / "b.jpg").write_text("not a photograph")
+    model = folder / "model.py"
+    model.write_text("from tests.engine.test_rejudge import brightness as answer\n")
+    words = ["judge", str(folder / "run"), "--more-images", str(more), "--model", f"{model}:answer"]
+    assert main(words) == 2
+    assert "b.jpg cannot be read" in capsys.readouterr().err
+    received = []
+
+    def judged(run, *, images, **_):
+        received.append(images[:])
+        return run
+
+    monkeypatch.setattr("soda_tta.engine.rejudge.rejudge", judged)
+    assert main([*words, "--on-bad-image", "skip", "--over", "black"]) == 0
+    assert (received[0][0, :, 0, 0] * 255).round().tolist() == [0, 50, 100]
 
 
 @pytest.mark.parametrize("words", [["--accept"], ["--labels", "none.csv"]])

@@ -62,10 +62,10 @@ def test_nothing_readable_and_a_wrong_choice_are_errors(folder: Path) -> None:
 
 
 def test_formats_that_are_not_read_are_counted(tmp_path: Path) -> None:
-    for name in ("a.HEIC", "sub/b.heic", "c.dng", "notes.txt", "._d.heic"):
+    for name in ("a.AVIF", "sub/b.avif", "c.dng", "notes.txt", "._d.avif"):
         (tmp_path / "x" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "x" / name).touch()
-    counts = r"1 \.dng file, 2 \.heic files, which cannot be read: convert them"
+    counts = r"2 \.avif files, 1 \.dng file, which cannot be read: convert them"
     with pytest.raises(ImageError, match=f"holds no image .* It holds {counts}"):
         open_images(tmp_path / "x")
     Image.new("RGB", (8, 8)).save(tmp_path / "x" / "e.png")

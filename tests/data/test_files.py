@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from soda_tta.data import open_images
-from soda_tta.data.files import find_image_files, read_image, warn_once
+from soda_tta.data.decoding import read_image, warn_once
+from soda_tta.data.files import find_image_files
 from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
 
@@ -60,50 +61,6 @@ def test_lossless_files_are_decoded_pixel_by_pixel(form: str, tmp_path: Path) ->
 def test_lossy_files_are_decoded_as_pillow_decodes_them(form: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.bin", encoded(form=form))
     np.testing.assert_array_equal(read_image(path), np.asarray(Image.open(path).convert("RGB")))
-
-
-def sixteen_bits() -> Image.Image:
-    return Image.fromarray(np.array([[0, 255, 256], [32768, 65279, 65535]], np.uint16))
-
-
-def with_palette(transparency: bool) -> bytes:
-    image = Image.fromarray(np.array([[0, 1], [2, 1]], np.uint8)).convert("P")
-    image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
-    return encoded(image, **({"transparency": 0} if transparency else {}))
-
-
-RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
-MODES = {
-    "grey is repeated": (
-        encoded(np.array([[0, 7, 255]], np.uint8)),
-        [[[0] * 3, [7] * 3, [255] * 3]],
-    ),
-    "transparency is dropped": (
-        encoded(np.array([[[9, 8, 7, 0], [1, 2, 3, 255]]], np.uint8)),
-        [[[9, 8, 7], [1, 2, 3]]],
-    ),
-    "grey with transparency": (encoded(Image.new("LA", (1, 1), (77, 0))), [[[77] * 3]]),
-    "black and white": (encoded(Image.new("1", (1, 1), 1)), [[[255] * 3]]),
-    "16 bits keep their upper byte": (
-        encoded(sixteen_bits()),
-        [[[0] * 3, [0] * 3, [1] * 3], [[128] * 3, [254] * 3, [255] * 3]],
-    ),
-    "16 bits in a TIFF": (
-        encoded(sixteen_bits(), "TIFF"),
-        [[[0] * 3, [0] * 3, [1] * 3], [[128] * 3, [254] * 3, [255] * 3]],
-    ),
-    "a palette": (with_palette(False), [[RED, GREEN], [BLUE, GREEN]]),
-    "a palette with transparency": (with_palette(True), [[RED, GREEN], [BLUE, GREEN]]),
-}
-
-
-@pytest.mark.parametrize(("content", "expected"), MODES.values(), ids=MODES)
-def test_every_pixel_format_becomes_8_bit_rgb(
-    content: bytes, expected: list, tmp_path: Path
-) -> None:
-    got = read_image(written(tmp_path / "a.png", content))
-    assert got.dtype == np.uint8
-    assert got.tolist() == expected
 
 
 def test_floating_point_pixels_are_refused_because_their_range_is_unknown(tmp_path: Path) -> None:
@@ -301,4 +258,4 @@ def test_values_of_twelve_bits_are_warned_about_once(tmp_path) -> None:
         Image.fromarray(np.full((6, 8), top, np.uint16)).save(tmp_path / f"{name}.png")
     with pytest.warns(UserWarning, match="scale the values to 16 bits") as warned:
         images = open_images(tmp_path)[slice(None)]
-    assert len(warned) == 1 and images[2].max() == np.float32(60_000 // 256) / np.float32(255)
+    assert len(warned) == 1 and images[2].max() == np.float32(60_000) / np.float32(65_535)

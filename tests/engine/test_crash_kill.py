@@ -3,51 +3,75 @@
 import json
 import os
 import resource
-import signal
-import subprocess
-import sys
+import runpy
 import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from soda_tta import Run
 
 assert os.name == "posix"  # these tests need a POSIX kernel
 assert resource.RLIMIT_FSIZE
 
+Start = Callable[..., BaseProcess]
+
+
+@pytest.fixture
+def start(warm_processes, tmp_path: Path) -> Start:
+    """Runs a script, with its arguments as the list `arguments`, in a process of its own."""
+
+    def run(script: str, *arguments: object) -> BaseProcess:
+        path = tmp_path / "script.py"
+        path.write_text(script)
+        names = {"arguments": [str(each) for each in arguments]}
+        process = warm_processes.Process(target=runpy.run_path, args=(str(path), names, "__main__"))
+        process.start()
+        return process
+
+    return run
+
+
+def exit_code(process: BaseProcess) -> int | None:
+    """Wait for the process to end."""
+    process.join()
+    return process.exitcode
+
+
 SODA_SCRIPT = """
-import sys, warnings, numpy as np
+import warnings, numpy as np
 from soda_tta import adapt
 warnings.simplefilter("ignore")
 weights = np.random.default_rng(7).normal(size=(3, 4))
 def model(images):
-    open(sys.argv[2], "a").write(f"{len(images)}\\n")
+    open(arguments[1], "a").write(f"{len(images)}\\n")
     e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
     return e / e.sum(axis=1, keepdims=True)
 images = np.random.default_rng(3).random((600, 3, 8, 8), dtype=np.float32)
 settings = dict(method="soda", epochs=6, batch=64, width=4, lr=0.05)
-adapt(images, model, out=sys.argv[1], resume="resume" in sys.argv, **settings)
+adapt(images, model, out=arguments[0], resume="resume" in arguments, **settings)
 """
 
 
-def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path, assert_same_files) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SODA_SCRIPT)
+def test_a_run_killed_at_any_moment_resumes_bit_for_bit(
+    start: Start, tmp_path, assert_same_files
+) -> None:
+    def run(folder: str, log: str, *more: str) -> BaseProcess:
+        return start(SODA_SCRIPT, tmp_path / folder, tmp_path / log, *more)
 
-    def start(folder: str, log: str, *more: str) -> subprocess.Popen:
-        return subprocess.Popen([sys.executable, script, tmp_path / folder, tmp_path / log, *more])
-
-    assert start("whole", "log-whole").wait() == 0
+    assert exit_code(run("whole", "log-whole")) == 0
     kills = 0
     more = ()
     for patience in (0.0, 0.02, 0.1, 0.2, 0.05, 0.3, 0.1):  # seconds from the first request
-        process = start("run", "log", *more)
+        process = run("run", "log", *more)
         wait_for_requests(process, tmp_path / "log", 1)
         time.sleep(patience)
         kills += kill(process)
         more = ("resume",) if (tmp_path / "run" / "run.json").exists() else ()
-    assert start("run", "log", *more).wait() == 0
+    assert exit_code(run("run", "log", *more)) == 0
     assert kills >= 3
     assert_same_files(tmp_path / "whole", tmp_path / "run")
     sent = total(tmp_path / "log")
@@ -56,19 +80,18 @@ def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path, assert_same_fi
     assert needed <= sent <= needed + kills * 600  # a kill loses at most the request under way
 
 
-def wait_for_requests(process: subprocess.Popen, log: Path, more: int) -> None:
+def wait_for_requests(process: BaseProcess, log: Path, more: int) -> None:
     """Wait until the process has sent so many more requests, or has ended."""
     already = lines(log)
-    while process.poll() is None and lines(log) < already + more:
+    while process.is_alive() and lines(log) < already + more:
         time.sleep(0.002)
 
 
-def kill(process: subprocess.Popen) -> bool:
-    """Kill the process; False if it had ended already."""
-    running = process.poll() is None
-    if running:
-        process.send_signal(signal.SIGKILL)
-    process.wait()
+def kill(process: BaseProcess) -> bool:
+    """Kill the process (SIGKILL); False if it had ended already."""
+    running = process.is_alive()
+    process.kill()
+    process.join()
     return running
 
 
@@ -85,39 +108,39 @@ def billed(folder: Path) -> int:
 
 
 SODA_E_SCRIPT = """
-import sys, time, warnings, numpy as np
+import time, warnings, numpy as np
 from soda_tta import adapt
 warnings.simplefilter("ignore")
 weights = np.random.default_rng(7).normal(size=(3, 4))
 def model(images):
-    with open(sys.argv[2], "a") as file:
+    with open(arguments[1], "a") as file:
         file.write(f"{len(images)}\\n")
     time.sleep(0.02)
     e = np.exp(8 * (images.mean(axis=(2, 3)) - 0.5) @ weights)
     return e / e.sum(axis=1, keepdims=True)
-adapt(np.load(sys.argv[3]), model, method="soda-e", out=sys.argv[1], resume="resume" in sys.argv)
+resume = "resume" in arguments
+adapt(np.load(arguments[2]), model, method="soda-e", out=arguments[0], resume=resume)
 """
 
 
 def test_soda_e_killed_at_any_moment_resumes_bit_for_bit(
-    tmp_path, faded_images, assert_same_files
+    start: Start, tmp_path, faded_images, assert_same_files
 ) -> None:
-    (tmp_path / "script.py").write_text(SODA_E_SCRIPT)
     np.save(tmp_path / "images.npy", faded_images())
 
-    def start(folder: str, log: str, *more: str) -> subprocess.Popen:
-        paths = [tmp_path / name for name in ("script.py", folder, log, "images.npy")]
-        return subprocess.Popen([sys.executable, *paths, *more])
+    def run(folder: str, log: str, *more: str) -> BaseProcess:
+        paths = [tmp_path / name for name in (folder, log, "images.npy")]
+        return start(SODA_E_SCRIPT, *paths, *more)
 
-    assert start("whole", "log-whole").wait() == 0
+    assert exit_code(run("whole", "log-whole")) == 0
     kills = 0
     more = ()
     for requests in (1, 4, 8, 6):  # before the process is killed
-        process = start("run", "log", *more)
+        process = run("run", "log", *more)
         wait_for_requests(process, tmp_path / "log", requests)
         kills += kill(process)
         more = ("resume",) if (tmp_path / "run" / "run.json").exists() else ()
-    assert start("run", "log", *more).wait() == 0
+    assert exit_code(run("run", "log", *more)) == 0
     assert kills >= 3
     assert_same_files(tmp_path / "whole", tmp_path / "run")
     sent = total(tmp_path / "log")
@@ -127,35 +150,34 @@ def test_soda_e_killed_at_any_moment_resumes_bit_for_bit(
 
 
 FULL_DISK_SCRIPT = """
-import resource, sys, warnings, numpy as np
+import pathlib, resource, sys, warnings, numpy as np
 from soda_tta import adapt
 from soda_tta.errors import RunError
 warnings.simplefilter("ignore")
 images = np.random.default_rng(0).random((64, 3, 8, 8), dtype=np.float32)
 uniform = lambda x: np.full((len(x), 4), 0.25)
 uniform.__qualname__ = "uniform"
-if sys.argv[2] == "full":
+if arguments[1] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 settings = dict(method="soda", epochs=20, batch=16, width=4, lr=0.05)
 try:
-    adapt(images, uniform, out=sys.argv[1], resume=sys.argv[2] == "resume", **settings)
+    adapt(images, uniform, out=arguments[0], resume=arguments[1] == "resume", **settings)
 except RunError as error:
-    print(error)
+    pathlib.Path(arguments[2]).write_text(str(error))
     sys.exit(3)
 """
 
 
 def test_a_full_disk_gives_a_clear_error_and_the_run_continues_once_there_is_space(
+    start: Start,
     tmp_path,
 ) -> None:
-    def start(how: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-c", FULL_DISK_SCRIPT, tmp_path / "run", how]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    def code(how: str) -> int | None:
+        process = start(FULL_DISK_SCRIPT, tmp_path / "run", how, tmp_path / "error.txt")
+        return exit_code(process)
 
-    full = start("full")  # the kernel refuses to let files grow: a real error from a real write
-    assert full.returncode == 3, full.stderr
-    assert "could not be written" in full.stdout
+    assert code("full") == 3  # the kernel refuses to let files grow: a real error from a real write
+    assert "could not be written" in (tmp_path / "error.txt").read_text()
     assert not list((tmp_path / "run").rglob("*.tmp"))
-    resumed = start("resume")
-    assert resumed.returncode == 0, resumed.stderr
+    assert code("resume") == 0
     assert Run.load(tmp_path / "run").stopped == "finished"

@@ -6,12 +6,11 @@ import itertools
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 from soda_tta.bench.cell import Cell
@@ -119,7 +118,6 @@ def _results(
         max(1, jobs),
         mp_context=get_context("spawn"),
         initializer=_exit_with_parent,
-        initargs=(os.getpid(),),
     ) as pool:
         waiting = iter(cells)
         running: dict[Future[CellResult | Failure], Cell] = {}
@@ -145,13 +143,14 @@ def _results(
             raise
 
 
-def _exit_with_parent(parent: int) -> None:
+def _exit_with_parent() -> None:
     """End the worker when its parent was killed; otherwise it would wait for work forever."""
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
+        parent = parent_process()
+        if parent:
+            parent.join()
+            os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -23,7 +23,14 @@ from soda_tta.cli.options import (
     price,
 )
 from soda_tta.cli.spelling import as_flags
-from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
+from soda_tta.errors import (
+    BoxError,
+    BudgetError,
+    ImageError,
+    MethodError,
+    RunError,
+    SodaError,
+)
 
 if TYPE_CHECKING:
     from soda_tta.data import Images
@@ -174,11 +181,12 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
             )
         except KeyboardInterrupt:  # the second, in the middle of a query
             raise KeyboardInterrupt(f"{KEPT}; continue with: {resume_with(options)}") from None
-        except BoxError as error:
+        except (BoxError, ImageError) as error:
             if not folder.holds_billed_work:
                 raise
             text = f"{error}\n{KEPT}; continue with: {resume_with(options)}"
-            raise BoxError(text) from error
+            kind = ImageError if isinstance(error, ImageError) else BoxError
+            raise kind(text) from error
         except BudgetError as error:
             if not folder.holds_billed_work:
                 raise

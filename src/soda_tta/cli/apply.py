@@ -14,7 +14,7 @@ from soda_tta.cli.display import Display
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_options
 from soda_tta.cli.spelling import complain
-from soda_tta.errors import BoxError, SodaError
+from soda_tta.errors import BoxError, ImageError, SodaError
 from soda_tta.wording import counted
 
 if TYPE_CHECKING:
@@ -125,8 +125,9 @@ def ask(options: argparse.Namespace, images: Images, saved: SavedAdaptor) -> int
             )
     except KeyboardInterrupt:  # the second, in the middle of a request
         raise KeyboardInterrupt(how_to_continue(options)) from None
-    except BoxError as error:
-        raise BoxError(f"{error}\n{how_to_continue(options)}".rstrip()) from error
+    except (BoxError, ImageError) as error:
+        kind = ImageError if isinstance(error, ImageError) else BoxError
+        raise kind(f"{error}\n{how_to_continue(options)}".rstrip()) from error
     if answers.interrupted:
         raise KeyboardInterrupt(how_to_continue(options))
     report(options, answers)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
-from soda_tta.cli.options import add_images, add_json
+from soda_tta.cli.options import add_images, add_json, reading_of
 
 EXAMPLES = """\
 examples:
@@ -83,7 +83,11 @@ def run(options: argparse.Namespace) -> int:
     numbers = parse_choices(severity, "severity", tuple(map(str, SEVERITIES)))
     severities = [int(number) for number in numbers]
     dataset = load_dataset(
-        options.images, split=options.split, domain=options.domain, size=options.size
+        options.images,
+        split=options.split,
+        domain=options.domain,
+        size=options.size,
+        **reading_of(options),
     )
     began = time.perf_counter()
     total = len(dataset) * len(corruptions) * len(severities)
@@ -105,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
             "images": len(dataset),
             "size": list(dataset.size),
             "resize": str(dataset.resize),
+            **dataset.decoding(),
+            "skipped": list(dataset.skipped),
             "layout": options.layout,
             "protocol": protocol(options, corruptions, severities, dataset.size),
             "written": list(map(str, written)),

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, table
-from soda_tta.cli.options import add_json, add_model, model_options, size
+from soda_tta.cli.options import (
+    add_json,
+    add_model,
+    add_reading,
+    model_options,
+    reading_of,
+    size,
+)
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import RunError
 
@@ -56,6 +63,7 @@ def add_to(commands: Any) -> None:
         metavar="S",
         help="resize every further image to this, as for the run (default: as they are)",
     )
+    add_reading(group)
     group.add_argument(
         "--classes",
         metavar="FILE",
@@ -116,7 +124,7 @@ def by_images(options: argparse.Namespace, run: Run) -> Run:
     box, notice = load_box_like(run.card.box, options.model, **model_options(options))
     if notice is not None:
         complain(notice)
-    images = open_images(options.more_images, options.size)
+    images = open_images(options.more_images, options.size, **reading_of(options))
     with Display(quiet=options.json) as display:
         return rejudge(run, images=images, box=box, budget=options.budget, listener=display)
 

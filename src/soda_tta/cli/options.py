@@ -211,13 +211,41 @@ def add_images(parser: argparse.ArgumentParser, for_model: bool = True) -> None:
         help=f"resize and crop every file to this, e.g. 224 or 320x224 (default: {default}; "
         "ImageNet's WordNet folders: 224)",
     )
-    if for_model:
-        group.add_argument(
-            "--on-bad-image",
-            choices=["fail", "skip"],
-            default="fail",
-            help="if a file cannot be read: fail, or leave it out and name it (default: fail)",
-        )
+    add_reading(group)
+
+
+def colour(text: str) -> tuple[int, int, int]:
+    """A colour under transparent pixels."""
+    from soda_tta.data.colours import colour_of
+    from soda_tta.errors import ImageError
+
+    try:
+        return colour_of(text)
+    except ImageError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("over=").rstrip(".")) from None
+
+
+def add_reading(group: argparse._ArgumentGroup) -> None:
+    """Add --over and --on-bad-image, the same for every command that reads image files."""
+    group.add_argument(
+        "--over",
+        type=colour,
+        default=(255, 255, 255),  # a text would be parsed, and import the package, every time
+        metavar="COLOUR",
+        help="what shows through transparent pixels: white, black, or R,G,B such as 124,116,104 "
+        "(default: white)",
+    )
+    group.add_argument(
+        "--on-bad-image",
+        choices=["fail", "skip"],
+        default="fail",
+        help="if a file cannot be read: fail, or leave it out and name it (default: fail)",
+    )
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `add_reading` specifies, as `open_images` and `load_dataset` take it."""
+    return {"over": options.over, "on_bad_image": options.on_bad_image}
 
 
 def add_input(parser: argparse.ArgumentParser | argparse._ArgumentGroup, default: str) -> None:
@@ -241,7 +269,7 @@ def images_from(options: argparse.Namespace) -> Images:
     """The images that --images and --size specify, without labels."""
     from soda_tta.data import open_images
 
-    return open_images(options.images, options.size, on_bad_image=options.on_bad_image)
+    return open_images(options.images, options.size, **reading_of(options))
 
 
 def add_clean(group: argparse._ArgumentGroup, use: str = "") -> None:
@@ -271,4 +299,4 @@ def clean_from(options: argparse.Namespace) -> Images | None:
 
     if options.clean is None:
         return None
-    return open_images(options.clean, options.size, on_bad_image=options.on_bad_image)
+    return open_images(options.clean, options.size, **reading_of(options))

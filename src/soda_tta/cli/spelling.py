@@ -26,7 +26,7 @@ PHRASES = {
 OPTIONS = (
     *("images", "size", "out", "resume", "force", "method", "budget", "seed", "price"),
     *("labels", "classes", "clean", "clean_accuracy", "sample", "layout", "frost", "severity"),
-    "on_bad_image",
+    *("on_bad_image", "over"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},

@@ -55,6 +55,9 @@ class CorruptedImages(LazyImages):
             corrupted[rows] = self._corrupt(clean[rows], int(positions[rows[0]]))
         return corrupted
 
+    def decoding(self) -> dict[str, Any]:
+        return self.images.decoding()
+
     def name(self, index: int) -> str:
         return self.images.name(index)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,9 @@ class Dataset(Images):
 
     def take(self, indices: Array | slice) -> Array:
         return self.images[indices]
+
+    def decoding(self) -> dict[str, Any]:
+        return self.images.decoding()
 
     def name(self, index: int) -> str:
         return self.images.name(index)

@@ -1,29 +1,24 @@
-"""Image files: listed in a stable order, decoded safely, returned as 8-bit RGB."""
+"""Image files: found below a folder and listed in a stable order."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
-import numpy as np
-from PIL import Image, UnidentifiedImageError
-
-from soda_tta.data.resizing import Resize
+from soda_tta.data.decoding import DICOM_SUFFIXES, HEIC_SUFFIXES
 from soda_tta.errors import ImageError
-from soda_tta.types import Array
 
-DARK = (
-    "some images have more than 8 bits but no value above 4,095, so they are read as almost black. "
-    "If their camera has 12 bits or fewer, scale the values to 16 bits first."
-)
-SUFFIXES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".gif"}
+SUFFIXES = {
+    *(".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".gif"),
+    *HEIC_SUFFIXES,
+    *DICOM_SUFFIXES,
+}
 # Images too, but not read here. Other files (.txt, .csv ...) are left out without a word.
 UNSUPPORTED = {
-    *(".heic", ".heif", ".avif", ".jxl", ".jp2", ".j2k", ".jfif", ".svg", ".psd", ".exr", ".hdr"),
-    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".raf", ".raw", ".dcm", ".ico"),
+    *(".avif", ".jxl", ".jp2", ".j2k", ".jfif", ".svg", ".psd", ".exr", ".hdr"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".raf", ".raw", ".ico"),
 }
 
 
@@ -58,8 +53,8 @@ def find_image_files(folder: Path) -> list[Path]:
 def ignored_files(files: Iterable[Path]) -> str:
     """How many images of formats that are not read are among the files; empty if there are none.
 
-    >>> ignored_files([Path("a.HEIC"), Path("b.heic"), Path("notes.txt")])
-    '2 .heic files, which cannot be read: convert them to .png or .jpg'
+    >>> ignored_files([Path("a.AVIF"), Path("b.avif"), Path("notes.txt")])
+    '2 .avif files, which cannot be read: convert them to .png or .jpg'
     """
     suffixes = Counter(path.suffix.lower() for path in files if not path.name.startswith("."))
     counts = [(suffix, suffixes[suffix]) for suffix in sorted(UNSUPPORTED) if suffixes[suffix]]
@@ -83,48 +78,3 @@ def _files_below(folder: Path, linked: list[Path]) -> Iterator[Path]:
             yield from _files_below(path, linked)
         elif path.suffix.lower() in SUFFIXES | UNSUPPORTED and path.is_file():
             yield path
-
-
-def read_image(path: Path, resize: Resize | None = None) -> Array:
-    """Decode one file as uint8 (height, width, 3), RGB.
-
-    Parameters
-    ----------
-    path : Path
-        An image file that Pillow can decode.
-    resize : Resize, optional
-        Applied to the decoded image. Default: None, the image stays as it is.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                image.load()
-                picture = as_rgb(image)
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
-        raise ImageError(
-            f"{path} would unpack to more pixels than is safe ({error}); shrink it first."
-        ) from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise ImageError(f"{path} cannot be read as an image: {error}") from error
-    return np.asarray(picture if resize is None else resize(picture))
-
-
-def as_rgb(image: Image.Image) -> Image.Image:
-    """Repeat grey, drop transparency, reduce 16 bits to their upper 8; never rotate."""
-    if image.mode == "F":
-        raise ImageError(
-            "it holds floating-point values of unknown range; save it with 8 or 16 bits."
-        )
-    if image.mode.startswith("I"):
-        values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
-        if values.max(initial=0) < 4096:
-            warn_once(DARK)
-        image = Image.fromarray((values >> 8).astype(np.uint8))
-    return image.convert("RGB")
-
-
-@cache
-def warn_once(message: str) -> None:
-    """Warn once per process: Python's own "once" resets when the filters change, as above."""
-    warnings.warn(message, stacklevel=3)

@@ -11,8 +11,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import ExifTags, UnidentifiedImageError
 
+from soda_tta.data.decoding import open_picture
 from soda_tta.data.formats.tables import place_of
 from soda_tta.data.images import Images
 from soda_tta.data.sources import find_images
@@ -143,7 +144,7 @@ def _by_tag(images: Images, argument: str) -> list[Key]:
 def _tag_value(path: Path, number: int) -> Key:
     """One EXIF tag of a file as text; None if the file does not have it."""
     try:
-        with Image.open(path) as image:
+        with open_picture(path) as image:
             # Pillow decodes a PNG to its end for a tag that is not in its header.
             if image.format == "PNG" and "exif" not in image.info:
                 return None

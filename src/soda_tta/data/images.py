@@ -92,6 +92,10 @@ class Images(ABC):
             digest.update(self[slice(start, start + self.at_once)].tobytes())
         return f"sha256:{digest.hexdigest()}"
 
+    def decoding(self) -> dict[str, Any]:
+        """What a card says about files that were not plain 8-bit RGB, among those read so far."""
+        return {}
+
     def card(self) -> dict[str, Any]:
         """What a protocol card says about the images; reads every pixel for the fingerprint.
 
@@ -106,6 +110,7 @@ class Images(ABC):
             "fingerprint": self.fingerprint(),
             "resize": str(self.resize),
         }
+        facts |= self.decoding()  # the fingerprint has read every file
         return {**facts, "skipped": list(self.skipped)} if self.skipped else facts
 
 
@@ -134,6 +139,9 @@ class Subset(Images):
 
     def take(self, indices: Array | slice) -> Array:
         return self.images[self.positions[indices]]
+
+    def decoding(self) -> dict[str, Any]:
+        return self.images.decoding()
 
     def name(self, index: int) -> str:
         return self.images.name(int(self.positions[index]))

@@ -6,24 +6,27 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
-from soda_tta.data.files import read_image
+from soda_tta.data.colours import colour_text
+from soda_tta.data.decoding import Decoded
 from soda_tta.data.images import Images
-from soda_tta.data.resizing import Resize, size_text
+from soda_tta.data.reading import Reading
+from soda_tta.data.resizing import size_text
 from soda_tta.errors import ImageError
 from soda_tta.types import Array
 
-OnBadImage = Literal["fail", "skip"]
 REMEDY = 'repair or remove the file, or leave it out with on_bad_image="skip".'
+# In the middle of a run, which cannot go on with other images.
+LOST = "it could be read before: restore it, then run again; resume=True continues a run."
 NAMED = 10  # files in a message
 KEPT_BYTES = 2**30  # pixels stay in memory up to this size; larger sets are computed each time
 
 
 class LazyImages(Images):
-    """Images computed on first use, kept as 8-bit values while the whole set is small enough.
+    """Images computed on first use, kept as integers while the whole set is small enough.
 
     Parameters
     ----------
@@ -31,19 +34,21 @@ class LazyImages(Images):
         Number of images.
     size : (int, int)
         Height and width in pixels.
+    dtype : numpy dtype, default uint8
+        uint8 or uint16. Pixels of 8 bits become 16 when the first of those is computed.
     """
 
-    def __init__(self, count: int, size: tuple[int, int]) -> None:
+    def __init__(self, count: int, size: tuple[int, int], dtype: Any = np.uint8) -> None:
         self.count = count
         self.size = size
         self._computed = np.zeros(count, bool)
-        small = count * size[0] * size[1] * 3 <= KEPT_BYTES
+        small = count * size[0] * size[1] * 3 * np.dtype(dtype).itemsize <= KEPT_BYTES
         # np.empty costs no memory until it is written to
-        self._kept = np.empty((count, *size, 3), np.uint8) if small else None
+        self._kept = np.empty((count, *size, 3), dtype) if small else None
 
     @abstractmethod
     def compute(self, positions: Array) -> Array:
-        """The images at these positions as uint8 (n, height, width, 3)."""
+        """The images at these positions as uint8 or uint16 (n, height, width, 3)."""
 
     @property
     def fits_in_memory(self) -> bool:
@@ -66,17 +71,30 @@ class LazyImages(Images):
 
     def take(self, indices: Array | slice) -> Array:
         pixels = self._pixels(np.arange(self.count)[indices])
-        return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) / np.float32(255)
+        white = np.float32(np.iinfo(pixels.dtype).max)
+        return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) / white
 
     def _pixels(self, positions: Array) -> Array:
-        """8-bit pixels, from memory where they are kept."""
+        """Pixels of 8 or 16 bits, from memory where they are kept."""
         if self._kept is None:
             return self.compute(positions)
         missing = np.unique(positions[~self._computed[positions]])
         if len(missing):
-            self._kept[missing] = self.compute(missing)
+            pixels = self.compute(missing)
+            if pixels.dtype != self._kept.dtype:
+                self._kept = with_16_bits(self._kept)
+                pixels = with_16_bits(pixels)
+            self._kept[missing] = pixels
             self._computed[missing] = True
         return np.asarray(self._kept[positions])
+
+
+def with_16_bits(pixels: Array) -> Array:
+    """The same shares of white, exactly: 255 x 257 = 65,535."""
+    if pixels.dtype == np.uint16:
+        return pixels
+    widened: Array = pixels.astype(np.uint16) * np.uint16(257)
+    return widened
 
 
 class FileImages(LazyImages):
@@ -86,45 +104,55 @@ class FileImages(LazyImages):
     ----------
     paths : sequence of Path
         The files, in this order. The first one is decoded at once: it gives the size.
-    resize : Resize, default Resize()
-        Applied to every file. By default files stay as they are and must have one size.
+    reading : Reading, default Reading()
+        How every file is read. By default files stay as they are and must have one size.
     root : Path, optional
         Folder that `name` is relative to. Default: None, names are whole paths.
     table : Path, optional
         The CSV file that lists them. Default: None.
-    on_bad_image : {"fail", "skip"}, optional
-        "skip" decodes every file now and leaves out those that cannot be read; "fail" names that
-        remedy in the error. Default: None, an error without that remedy.
+
+    Attributes
+    ----------
+    kept : list of int
+        Which of the files can be read, by position in `paths` as it was passed.
     """
 
     def __init__(
         self,
         paths: Sequence[Path],
-        resize: Resize | None = None,
+        reading: Reading | None = None,
         root: Path | None = None,
         table: Path | None = None,
-        on_bad_image: OnBadImage | None = None,
     ) -> None:
         if not paths:
             raise ImageError("the list of files is empty.")
         self.paths = list(paths)
-        self.on_bad_image = on_bad_image
-        self.resize = resize or Resize()
+        self.kept = list(range(len(paths)))
+        self.reading = reading or Reading()
+        self.resize = self.reading.resize
         self.root = root
         self.table = table
-        if on_bad_image == "skip":
+        self._noted: dict[str, set[Path]] = {}
+        if self.reading.on_bad_image == "skip":
             self._leave_out_unreadable()
-        height, width = self._decode(self.paths[0]).shape[:2]
-        super().__init__(len(self.paths), (height, width))
+        self._was_read = np.zeros(len(self.paths), bool)
+        first = self._decode(0).pixels
+        super().__init__(len(self.paths), first.shape[:2], first.dtype)
 
     def compute(self, positions: Array) -> Array:
         pixels = np.empty((len(positions), *self.size, 3), np.uint8)
         for row, position in enumerate(positions):
-            pixels[row] = self._read(self.paths[position])
+            image = self._read(int(position))
+            if image.dtype != np.uint8:
+                pixels = with_16_bits(pixels)
+            pixels[row] = image if image.dtype == pixels.dtype else with_16_bits(image)
         return pixels
 
-    def _read(self, path: Path) -> Array:
-        image = self._decode(path)
+    def _read(self, position: int) -> Array:
+        path = self.paths[position]
+        image, notes = self._decode(position)
+        for note in notes:
+            self._noted.setdefault(note, set()).add(path)
         if image.shape[:2] != self.size:
             raise ImageError(
                 f"the images differ in size: {self.paths[0]} is {size_text(self.size)}, {path} is "
@@ -132,31 +160,37 @@ class FileImages(LazyImages):
             )
         return image
 
-    def _decode(self, path: Path) -> Array:
+    def _decode(self, position: int) -> Decoded:
         """One file in its own size, with the remedy that the caller has if it cannot be read."""
         try:
-            return read_image(path, self.resize)
+            decoded = self.reading(self.paths[position])
         except ImageError as error:
-            if self.on_bad_image is None:
+            remedy = REMEDY if self.reading.on_bad_image is not None else ""
+            if self._was_read[position]:
+                remedy = LOST
+            if not remedy:
                 raise
-            raise ImageError(f"{str(error).rstrip('.')}; {REMEDY}") from error
+            raise ImageError(f"{str(error).rstrip('.')}; {remedy}") from error
+        self._was_read[position] = True
+        return decoded
 
     def _leave_out_unreadable(self) -> None:
         """Keep the files that can be decoded, and warn with the names of the others."""
         total = len(self.paths)
-        readable: list[Path] = []
+        readable: list[int] = []
         skipped: list[Path] = []
         problem: ImageError | None = None
-        for path in self.paths:
+        for position, path in enumerate(self.paths):
             try:
-                read_image(path, self.resize)
-                readable.append(path)
+                self.reading(path)
+                readable.append(position)
             except ImageError as error:
                 skipped.append(path)
                 problem = problem or error
         if not readable:
             raise ImageError(f"none of the {total:,} files can be read. The first: {problem}")
-        self.paths = readable
+        self.kept = readable
+        self.paths = [self.paths[position] for position in readable]
         self.skipped = [self._name_of(path) for path in skipped]
         if skipped:
             named = ", ".join(self.skipped[:NAMED])
@@ -166,6 +200,15 @@ class FileImages(LazyImages):
                 f"{named}{more}.",
                 stacklevel=4,
             )
+
+    def decoding(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {}
+        if self._noted:
+            counts = {note: len(paths) for note, paths in sorted(self._noted.items())}
+            facts["decoding"] = counts
+            if any(note.startswith("transparent") for note in counts):
+                facts["over"] = colour_text(self.reading.over)
+        return facts
 
     def path(self, index: int) -> Path:
         return self.paths[index]

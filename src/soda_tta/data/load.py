@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from soda_tta.data.catalogue import find_source
+from soda_tta.data.colours import colour_of
 from soda_tta.data.dataset import Dataset
 from soda_tta.data.formats import cifar, imagenet, tables, trees
 from soda_tta.data.formats.arrays import labelled, read_images, read_labels
 from soda_tta.data.images import ArrayImages
 from soda_tta.data.layouts import LAYOUTS, SPLITS, recognise, split_folder
 from soda_tta.data.lazy import FileImages
+from soda_tta.data.reading import OnBadImage, Reading
 from soda_tta.data.resizing import Resize, check_size
 from soda_tta.errors import ImageError
 
@@ -28,7 +30,7 @@ class Choice:
     domain: str | None
     corruption: str | None
     severity: int
-    size: tuple[int, int] | None
+    reading: Reading
     classes: Sequence[str] | None
     title: str | None
 
@@ -45,6 +47,8 @@ def load_dataset(
     frost: Path | str | None = None,
     size: int | tuple[int, int] | None = None,
     classes: Sequence[str] | None = None,
+    over: str | Sequence[int] = "white",
+    on_bad_image: OnBadImage | None = None,
 ) -> Dataset:
     """Open a data set by its name or by its path; images stay on disk until they are read.
 
@@ -75,6 +79,11 @@ def load_dataset(
         Default: files stay as they are, except WordNet folders, which become 224x224.
     classes : sequence of str, optional
         Class names in the order of their numbers. Default: alphabetical.
+    over : str or sequence of int, default "white"
+        The colour under transparent pixels: "white", "black", or red, green and blue (0 to 255).
+    on_bad_image : {"fail", "skip"}, optional
+        "skip" decodes every file once and leaves out those that cannot be read, with their
+        labels; a warning names them. Default: None, a file fails when it is read.
 
     Returns
     -------
@@ -105,12 +114,15 @@ def load_dataset(
         domain=domain,
         corruption=corruption,
         severity=severity,
-        size=None if size is None else check_size(size),
+        reading=Reading(
+            Resize(None if size is None else check_size(size)), colour_of(over), on_bad_image
+        ),
         classes=CIFAR_CLASSES.get(found.name or "") if classes is None else classes,
         title=found.name,
     )
     dataset = open_layout(path, layout, choice)
-    if choice.size is not None and tuple(dataset.size) != choice.size:
+    wanted = choice.reading.resize.size
+    if wanted is not None and tuple(dataset.size) != wanted:
         raise ImageError(f"{path}: size= resizes files only; resize these arrays yourself.")
     if corruption is None or stores_corruptions(path, layout):
         return dataset
@@ -138,7 +150,7 @@ def open_layout(path: Path, layout: str, choice: Choice) -> Dataset:
         return cifar.cifar_c(path, choice.corruption, choice.severity, choice.classes, choice.title)
     if layout == "imagenet-c":
         return imagenet.imagenet_c(
-            path, choice.corruption, choice.severity, choice.size, choice.classes, choice.title
+            path, choice.corruption, choice.severity, choice.reading, choice.classes, choice.title
         )
     return open_files(path, layout, choice)
 
@@ -158,7 +170,7 @@ def open_arrays(path: Path, layout: str, choice: Choice) -> Dataset:
 def open_files(path: Path, layout: str, choice: Choice) -> Dataset:
     """Image files: one, those of a table, or those of a tree of folders."""
     title = choice.title
-    plain = Resize(choice.size)
+    plain = choice.reading
     if layout == "image":
         return Dataset(FileImages([path], plain, path.parent), title=path.name)
     if layout == "csv":
@@ -168,10 +180,10 @@ def open_files(path: Path, layout: str, choice: Choice) -> Dataset:
         return trees.domain_folders(path, choice.domain, plain, choice.classes, title)
     if layout == "splits":
         folder = split_folder(path, choice.split)
-        resize = imagenet.folder_resize(folder, choice.size)
+        reading = imagenet.folder_reading(folder, plain)
         title = f"{title or path.name} {choice.split}"
-        return trees.class_folders(folder, resize, choice.classes, title)
+        return trees.class_folders(folder, reading, choice.classes, title)
     if layout == "classes":
-        resize = imagenet.folder_resize(path, choice.size)
-        return trees.class_folders(path, resize, choice.classes, title)
+        reading = imagenet.folder_reading(path, plain)
+        return trees.class_folders(path, reading, choice.classes, title)
     return trees.plain_folder(path, plain)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from soda_tta.data.files import as_rgb, read_image
+from soda_tta.data.decoding import orientation_of, read_image, rgb_pixels, turned
 from soda_tta.data.images import ArrayImages, Images
 from soda_tta.data.resizing import size_text
 from soda_tta.errors import ImageError
@@ -69,8 +69,11 @@ def image_of(item: Any, index: int, size: tuple[int, ...] | None = None) -> Arra
     """One item as float32 (3, height, width): the first part of a pair; a path is opened."""
     image = item[0] if isinstance(item, tuple | list) else item
     if isinstance(image, str | Path):
-        image = read_image(Path(image))
-    pixels = np.asarray(as_rgb(image) if isinstance(image, Image.Image) else image)
+        image = _as_shares(read_image(Path(image)))
+    elif isinstance(image, Image.Image):
+        image.load()
+        image = _as_shares(turned(rgb_pixels(image)[0], orientation_of(image)))
+    pixels = np.asarray(image)
     if pixels.ndim == 2:
         pixels = pixels[None]
     planes: Array = ArrayImages(pixels[None], f"image {index}")[slice(0, 1)][0]
@@ -80,3 +83,9 @@ def image_of(item: Any, index: int, size: tuple[int, ...] | None = None) -> Arra
             "resize them to one size."
         )
     return planes
+
+
+def _as_shares(pixels: Array) -> Array:
+    """Decoded pixels of 8 or 16 bits as shares of 1."""
+    shares: Array = pixels.astype(np.float32) / np.float32(np.iinfo(pixels.dtype).max)
+    return shares

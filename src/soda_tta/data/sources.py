@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from soda_tta.data.catalogue import find_source
+from soda_tta.data.colours import colour_of
 from soda_tta.data.files import find_image_files
 from soda_tta.data.formats import cifar, imagenet, tables, trees
 from soda_tta.data.formats.arrays import read_images
 from soda_tta.data.images import ArrayImages, Images
 from soda_tta.data.layouts import SPLITS, recognise, split_folder
-from soda_tta.data.lazy import FileImages, LazyImages, OnBadImage
+from soda_tta.data.lazy import FileImages, LazyImages
 from soda_tta.data.load import load_dataset
+from soda_tta.data.reading import OnBadImage, Reading
 from soda_tta.data.resizing import Resize, check_size, size_text
 from soda_tta.data.sequences import SequenceImages, spool
 from soda_tta.errors import ImageError
+
+PLAIN = Reading(on_bad_image="fail")
 
 
 def open_images(
@@ -26,6 +30,7 @@ def open_images(
     size: int | tuple[int, int] | None = None,
     *,
     on_bad_image: OnBadImage = "fail",
+    over: str | Sequence[int] = "white",
 ) -> Images:
     """Open images, whatever they come as. Labels that lie next to them are not read.
 
@@ -42,6 +47,9 @@ def open_images(
     on_bad_image : {"fail", "skip"}, default "fail"
         What happens if a file cannot be read. "skip" decodes every file once, leaves out those
         that cannot be read, warns with their names, and the card of a run lists them.
+    over : str or sequence of int, default "white"
+        The colour under transparent pixels of files: "white", "black", or red, green and blue (0
+        to 255).
 
     Returns
     -------
@@ -55,9 +63,7 @@ def open_images(
     (2, 3, 8, 8)
     """
     wanted = None if size is None else check_size(size)
-    if on_bad_image not in ("fail", "skip"):
-        raise ImageError(f"on_bad_image={on_bad_image!r} is not valid; use 'fail' or 'skip'.")
-    images = find_images(source, wanted, on_bad_image)
+    images = find_images(source, Reading(Resize(wanted), colour_of(over), on_bad_image))
     if isinstance(images, LazyImages) and images is not source:
         images.preload()  # so that a broken file is found before the first query
     if wanted is not None and tuple(images.size) != wanted:
@@ -68,19 +74,16 @@ def open_images(
     return images
 
 
-def find_images(
-    source: Any, size: tuple[int, int] | None = None, on_bad_image: OnBadImage = "fail"
-) -> Images:
+def find_images(source: Any, reading: Reading = PLAIN) -> Images:
     """Images from any Python object; of files only the first is decoded, for the size."""
     if isinstance(source, Images):
         return source
     if isinstance(source, str | Path):
-        return _from_path(source, size, on_bad_image)
+        return _from_path(source, reading)
     if hasattr(source, "__array__") and not isinstance(source, list | tuple):
         return ArrayImages(np.asanyarray(source))
     if _is_list_of_files(source):
-        paths = [Path(item) for item in source]
-        return FileImages(paths, Resize(size), on_bad_image=on_bad_image)
+        return FileImages([Path(item) for item in source], reading)
     indexed = hasattr(source, "__len__") and hasattr(source, "__getitem__")
     if isinstance(source, Mapping) or not (indexed or isinstance(source, Iterable)):
         raise ImageError(
@@ -97,33 +100,24 @@ def _is_list_of_files(source: Any) -> bool:
     return all(isinstance(item, str | Path) for item in source)
 
 
-def _from_path(
-    source: str | Path, size: tuple[int, int] | None, on_bad_image: OnBadImage
-) -> Images:
+def _from_path(source: str | Path, reading: Reading) -> Images:
     """Images from a name of the catalogue, a file or a folder."""
     found = find_source(source)
     if found.name is not None:
-        return _with_remedy(load_dataset(source, size=size).images, on_bad_image)
+        size = reading.resize.size
+        how = reading.on_bad_image
+        return load_dataset(source, size=size, over=reading.over, on_bad_image=how).images
     layout = recognise(found.path)
     if found.path.is_dir():
-        return _from_folder(found.path, layout, size, on_bad_image)
+        return _from_folder(found.path, layout, reading)
     if layout in ("npy", "npz"):
         return ArrayImages(read_images(found.path), str(found.path))
     if layout == "csv":
-        return tables.listed_files(found.path, Resize(size), on_bad_image)
-    return FileImages([found.path], Resize(size), on_bad_image=on_bad_image)
+        return tables.listed_files(found.path, reading)
+    return FileImages([found.path], reading)
 
 
-def _with_remedy(images: Images, on_bad_image: OnBadImage) -> Images:
-    """The same images, with what is to happen if a file cannot be read."""
-    if not isinstance(images, FileImages):
-        return images
-    return FileImages(images.paths, images.resize, images.root, images.table, on_bad_image)
-
-
-def _from_folder(
-    folder: Path, layout: str, size: tuple[int, int] | None, on_bad_image: OnBadImage
-) -> Images:
+def _from_folder(folder: Path, layout: str, reading: Reading) -> Images:
     """All images below a folder, or below its test split; official batches are unpacked."""
     if layout in ("cifar-python", "cifar-binary"):
         return load_dataset(folder).images
@@ -132,8 +126,7 @@ def _from_folder(
         raise ImageError(f"{folder} holds a file per corruption; give one of them, as {example}.")
     if layout == "splits" and any((folder / name).is_dir() for name in SPLITS["test"]):
         folder = split_folder(folder, "test")
-    resize = Resize(size)
     if layout in ("splits", "classes"):
-        resize = imagenet.folder_resize(folder, size)
+        reading = imagenet.folder_reading(folder, reading)
     table = folder / "labels.csv" if layout == "csv" else None
-    return FileImages(find_image_files(folder), resize, folder, table, on_bad_image)
+    return FileImages(find_image_files(folder), reading, folder, table)

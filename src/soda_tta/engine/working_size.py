@@ -91,6 +91,9 @@ class ModelSizedImages(Images):
         if self._resized.all() and isinstance(self.images, LazyImages):
             self.images.release()
 
+    def decoding(self) -> dict[str, Any]:
+        return self.images.decoding()
+
     def name(self, index: int) -> str:
         return self.images.name(index)
 

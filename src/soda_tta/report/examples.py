@@ -14,7 +14,7 @@ from PIL import Image
 from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box.view import View
 from soda_tta.data import Images, open_images
-from soda_tta.data.lazy import OnBadImage
+from soda_tta.data.reading import OnBadImage
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError
 from soda_tta.report.record import RunRecord
@@ -65,13 +65,14 @@ def _prepared_alike(source: Any, record: RunRecord) -> Images:
     """The images, resized and with files left out as they were for the run."""
     facts = record.card.get("images", {})
     on_bad_image: OnBadImage = "skip" if facts.get("skipped") else "fail"
+    over = facts.get("over", "white")
     if facts.get("original_size"):
         crop = record.card.get("box", {}).get("input", {}).get("crop")
-        view = View(record.size, crop)
-        return at_working_size(open_images(source, on_bad_image=on_bad_image), view)
+        images = open_images(source, on_bad_image=on_bad_image, over=over)
+        return at_working_size(images, View(record.size, crop))
     is_folder = isinstance(source, str | Path) and Path(source).is_dir()
     size = record.size if is_folder else None
-    return open_images(source, size, on_bad_image=on_bad_image)
+    return open_images(source, size, on_bad_image=on_bad_image, over=over)
 
 
 def most_changed(

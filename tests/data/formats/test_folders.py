@@ -11,7 +11,7 @@ from PIL import Image
 from soda_tta import adapt
 from soda_tta.cli import main
 from soda_tta.data import load_dataset
-from soda_tta.data.files import read_image
+from soda_tta.data.decoding import read_image
 from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
 

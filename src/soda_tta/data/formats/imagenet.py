@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from soda_tta.data.corruption_names import CORRUPTIONS
 from soda_tta.data.dataset import Dataset
 from soda_tta.data.formats.trees import class_folders, pick, subfolders
+from soda_tta.data.reading import Reading
 from soda_tta.data.resizing import Resize
 
 WORDNET_ID = re.compile(r"n\d{8}")
 FAMILIES = ("noise", "blur", "weather", "digital", "extra")  # of the published archives
 
 
-def folder_resize(folder: Path, size: tuple[int, int] | None) -> Resize:
-    """The resize of a folder of class folders, the same for every way to open it.
+def folder_reading(folder: Path, reading: Reading) -> Reading:
+    """How a folder of class folders is read, the same for every way to open it.
 
     Folders named by WordNet ids get the standard view of ImageNet, 224 or the given size. Any other
     folder stays as it is, or is resized to the given size.
     """
+    size = reading.resize.size
     folders = subfolders(folder)
     if folders and all(WORDNET_ID.fullmatch(path.name) for path in folders):
-        return Resize.imagenet() if size is None else Resize.imagenet(size)
-    return Resize(size)
+        view = Resize.imagenet() if size is None else Resize.imagenet(size)
+        return replace(reading, resize=view)
+    return reading
 
 
 def corruption_folders(folder: Path) -> dict[str, Path]:
@@ -39,7 +43,7 @@ def imagenet_c(
     folder: Path,
     corruption: str | None,
     severity: int,
-    size: tuple[int, int] | None = None,
+    reading: Reading,
     classes: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Dataset:
@@ -49,7 +53,7 @@ def imagenet_c(
     chosen = pick(corrupted, "severity", str(severity), severities)
     return class_folders(
         chosen,
-        folder_resize(chosen, size),
+        folder_reading(chosen, reading),
         classes,
         f"{title or folder.name}, {corruption} {severity}",
     )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from soda_tta.data.dataset import Dataset
-from soda_tta.data.lazy import FileImages, OnBadImage
-from soda_tta.data.resizing import Resize
+from soda_tta.data.lazy import FileImages
+from soda_tta.data.reading import Reading
 from soda_tta.errors import ImageError
 from soda_tta.storage.spreadsheet import from_cell
 
@@ -16,7 +16,7 @@ Row = tuple[int, str, str]  # line in the file, name of an image file, label
 
 
 def labelled_files(
-    table: Path, resize: Resize, classes: Sequence[str] | None = None, title: str | None = None
+    table: Path, reading: Reading, classes: Sequence[str] | None = None, title: str | None = None
 ) -> Dataset:
     """The files of a table with their labels.
 
@@ -35,18 +35,15 @@ def labelled_files(
     else:
         classes = sorted(set(labels)) if classes is None else classes
         numbers = class_numbers(table, labels, classes)
-    images = FileImages(paths_of(table, rows), resize, table.parent, table)
+    images = FileImages(paths_of(table, rows, reading), reading, table.parent, table)
+    numbers = [numbers[position] for position in images.kept]
     return Dataset(images, numbers, classes, title or table.parent.name)
 
 
-def listed_files(table: Path, resize: Resize, on_bad_image: OnBadImage | None = None) -> FileImages:
+def listed_files(table: Path, reading: Reading) -> FileImages:
     """The files of a table in its order; labels, if it has any, are not read."""
     rows = read_rows(table, ("file",))
-    if on_bad_image == "skip":  # a file that is missing cannot be read either
-        paths = [place_of(table, name) or table.parent / name for _, name, _ in rows]
-    else:
-        paths = paths_of(table, rows)
-    return FileImages(paths, resize, table.parent, table, on_bad_image)
+    return FileImages(paths_of(table, rows, reading), reading, table.parent, table)
 
 
 def read_rows(table: Path, columns: Sequence[str]) -> list[Row]:
@@ -81,8 +78,10 @@ def class_numbers(table: Path, labels: Sequence[str], classes: Sequence[str]) ->
     return [order.index(label) for label in labels]
 
 
-def paths_of(table: Path, rows: Sequence[Row]) -> list[Path]:
+def paths_of(table: Path, rows: Sequence[Row], reading: Reading) -> list[Path]:
     """Where the files lie: next to the table, or in its folder `images`."""
+    if reading.on_bad_image == "skip":  # a file that is missing cannot be read either
+        return [place_of(table, name) or table.parent / name for _, name, _ in rows]
     return [path_of(table, line, name) for line, name, _ in rows]
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from soda_tta.data.dataset import Dataset
 from soda_tta.data.files import SUFFIXES, find_image_files, ignored_files, named_as_image
 from soda_tta.data.lazy import FileImages
-from soda_tta.data.resizing import Resize
+from soda_tta.data.reading import Reading
 from soda_tta.errors import ImageError
 
 Item = TypeVar("Item")
@@ -64,13 +64,13 @@ def pick(folder: Path, what: str, name: str | None, available: Mapping[str, Item
     return available[name]
 
 
-def plain_folder(folder: Path, resize: Resize) -> Dataset:
+def plain_folder(folder: Path, reading: Reading) -> Dataset:
     """Every image below a folder, without labels."""
-    return Dataset(FileImages(find_image_files(folder), resize, folder), title=folder.name)
+    return Dataset(FileImages(find_image_files(folder), reading, folder), title=folder.name)
 
 
 def class_folders(
-    folder: Path, resize: Resize, classes: Sequence[str] | None = None, title: str | None = None
+    folder: Path, reading: Reading, classes: Sequence[str] | None = None, title: str | None = None
 ) -> Dataset:
     """`class/*.jpg`: classes are numbered in the order of `classes`, else alphabetically.
 
@@ -97,9 +97,10 @@ def class_folders(
         label = int(path.name) if numbered else order.index(path.name)
         paths += images
         labels += [label] * len(images)
+    files = FileImages(paths, reading, folder)
     return Dataset(
-        FileImages(paths, resize, folder),
-        labels,
+        files,
+        [labels[position] for position in files.kept],
         classes if numbered else order,
         title or folder.name,
     )
@@ -108,7 +109,7 @@ def class_folders(
 def domain_folders(
     folder: Path,
     domain: str | None,
-    resize: Resize,
+    reading: Reading,
     classes: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Dataset:
@@ -117,5 +118,5 @@ def domain_folders(
     chosen = pick(folder, "domain", domain, domains)
     all_classes = sorted({path.name for each in domains.values() for path in subfolders(each)})
     return class_folders(
-        chosen, resize, classes or all_classes, f"{title or folder.name} {chosen.name}"
+        chosen, reading, classes or all_classes, f"{title or folder.name} {chosen.name}"
     )
