@@ -32,7 +32,7 @@ LAYERS = [
     ("judging", "zoo"),
     # floor 3: what the engine and the methods speak of, the engine, the methods themselves
     ("engine", "engine.plan", "engine.working_size", "engine.adapted_graph"),
-    ("engine.events",),
+    ("engine.events", "engine.export_check"),
     ("engine.work", "engine.progress"),
     ("methods.method",),
     ("methods.registry",),

@@ -13,8 +13,14 @@ from onnx import TensorProto, helper, numpy_helper
 from soda_tta.adaptors import Bank
 from soda_tta.box import OnnxBox, load_box
 from soda_tta.box.facts import carried_over
-from soda_tta.engine.adapted_graph import TAKES, AdaptedGraph, adapted_graph, read_model
-from soda_tta.engine.export import check_bytes
+from soda_tta.engine.adapted_graph import (
+    TAKES,
+    AdaptedGraph,
+    InThreeSteps,
+    adapted_graph,
+    read_model,
+)
+from soda_tta.engine.export_check import has_same_input, largest_deviation
 from soda_tta.errors import BoxError, SodaError
 from soda_tta.protocols.onnx_files import TOLERANCE
 from soda_tta.protocols.onnx_graphs import OLDEST_OPSET, names_in, opset_of, rename
@@ -117,8 +123,10 @@ CONVENTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("takes", ["uint8", "float"])
-@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize(
+    ("convention", "takes"),
+    [*((name, "uint8") for name in CONVENTIONS), ("plain", "float"), ("crop", "float")],
+)
 def test_one_file_gives_what_adaptor_and_box_give(
     template: AdaptedGraph, tmp_path: Path, convention: str, takes: str
 ) -> None:
@@ -128,23 +136,36 @@ def test_one_file_gives_what_adaptor_and_box_give(
     assert isinstance(box, OnnxBox)
     graph = replace(template, box=box, model=read_model(path), takes=takes)
     assert max(deviations(graph, tmp_path, SIZES)) <= TOLERANCE
-    if takes == "uint8":
+    if graph.box.logits or graph.box.partial:
         images = pictures(SIZES[1], 4)
-        difference = graph.in_three_steps(images) - graph.in_two_steps(images)
+        difference = InThreeSteps(graph)(images) - graph.in_two_steps(images)
         assert np.abs(difference).max() <= TOLERANCE
 
 
-@pytest.mark.parametrize("takes", ["uint8", "float"])
 def test_a_model_that_takes_bytes_gets_the_same_bytes(
-    template: AdaptedGraph, tmp_path: Path, takes: str
+    template: AdaptedGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_model(tmp_path / "model.onnx", ("n", 8, 6, 3), dtype=TensorProto.UINT8)
-    graph = replace(template, box=OnnxBox(path), model=read_model(path), takes=takes)
+    path = write_model(tmp_path / "model.onnx", (4, 8, 6, 3), dtype=TensorProto.UINT8)
+    graph = replace(template, box=OnnxBox(path), model=read_model(path))
     assert deviations(graph, tmp_path, [(8, 6)])[0] <= TOLERANCE
-    check_bytes(graph, pictures((21, 17)))  # resized: at most one level beside
+    images = pictures((21, 17))
+    assert has_same_input(graph, images)
+    cropped = replace(graph.box.input, crop=0.98)
+    monkeypatch.setattr(AdaptedGraph, "model_input", lambda _, images: cropped.prepare(images))
+    assert not has_same_input(graph, images)
 
 
-@pytest.mark.parametrize("opset", [7, 12, 13, 21])
+def test_rounding_is_amplified_only_in_images_that_are_resized(template: AdaptedGraph) -> None:
+    def in_steps(images: Array) -> Array:
+        return template.in_two_steps(images) + np.float32(1 / 256)
+
+    deviation, notices = largest_deviation(template, in_steps, [pictures((21, 17))])
+    assert deviation == 0 and "images of 17x21" in notices[0] and "0.004" in notices[0]
+    with pytest.raises(SodaError, match=r"0\.0039 in a probability"):
+        largest_deviation(template, in_steps, [pictures((8, 6))])
+
+
+@pytest.mark.parametrize("opset", [7, 12, 21])
 def test_the_file_has_the_operators_of_the_model(tmp_path: Path, opset: int) -> None:
     path = write_model(tmp_path / "model.onnx", opset=opset)
     graph = adapted_graph(ADAPTOR, OnnxBox(path), "uint8")

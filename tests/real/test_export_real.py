@@ -11,15 +11,15 @@ from soda_tta.data import open_images
 
 pytestmark = pytest.mark.real
 
-ADAPTORS = {
-    "tone": Bank().adaptor({"contrast": 0.2, "gamma": 0.1, "red": 0.05}),
-    # thresholds on coefficients: the smallest difference may change what is dropped
-    "cosine shrinkage": Bank().adaptor({"cosine shrinkage 0.15": 0.5, "motion 1.5": 0.3}),
-}
+TONE = Bank().adaptor({"contrast": 0.2, "gamma": 0.1, "red": 0.05})
+# thresholds on coefficients: the smallest difference may change what is dropped
+SHRINKAGE = Bank().adaptor({"cosine shrinkage 0.15": 0.5, "motion 1.5": 0.3})
 
 
-@pytest.mark.parametrize("adaptor", ADAPTORS.values(), ids=list(ADAPTORS))
-@pytest.mark.parametrize("name", ["imagenet_resnet50", "imagenet_efficientnet_lite0"])
+@pytest.mark.parametrize(
+    ("name", "adaptor"),
+    [("imagenet_resnet50", TONE), ("imagenet_efficientnet_lite0", SHRINKAGE)],
+)
 def test_one_file_gives_what_adaptor_and_model_give(
     real_data: Path, tmp_path: Path, name: str, adaptor: Adaptor
 ) -> None:

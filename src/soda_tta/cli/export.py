@@ -57,8 +57,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--triton",
         metavar="DIR",
-        help="write an ensemble into this model repository of Triton instead of one file "
-        "(default for --merge: the ONNX file of the run)",
+        help="write an ensemble into this model repository of Triton instead of one file; without "
+        "--merge, of the ONNX file that the run was started with",
     )
     parser.add_argument(
         "--takes",

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from soda_tta.adaptors import Adaptor
-from soda_tta.box import Input, OnnxBox
+from soda_tta.box import Box, Input, OnnxBox
 from soda_tta.box.backends.onnx_runtime import ELEMENT_TYPES
 from soda_tta.box.facts import OUTPUT_FACTS, OutputFacts
 from soda_tta.box.onnx_input import plain_images, prepared, probabilities, shrunk
-from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError, SodaError
 from soda_tta.protocols.onnx_files import METADATA_KEY, external_files
 from soda_tta.protocols.onnx_graphs import (
@@ -25,7 +24,7 @@ from soda_tta.protocols.onnx_graphs import (
     GraphBuilder,
     answers,
     at_opset,
-    joined,
+    enclose,
     names_in,
     opset_of,
     rename,
@@ -147,15 +146,14 @@ class AdaptedGraph:
 
     def merged(self) -> Any:
         """One model from images to probabilities."""
-        inside = {self.box.input_name: self.box.input_name}
-        inside[self.box.output_name] = self.box.output_name
-        model = type(self.model)()
-        model.CopyFrom(self.model)
-        for name in {IMAGES, PROBABILITIES} & names_in(model.graph):
-            inside[name] = f"{PREFIX}/model/{name}"  # the name belongs to the whole file now
-            rename(model.graph, name, inside[name])
+        whole = type(self.model)()
+        whole.CopyFrom(self.model)
+        inside = {name: name for name in (self.box.input_name, self.box.output_name)}
+        for name in {IMAGES, PROBABILITIES} & names_in(whole.graph):
+            inside[name] = f"{PREFIX}/model/{name}"  # the name is that of the whole file now
+            rename(whole.graph, name, inside[name])
         taken = inside[self.box.input_name]
-        whole = joined(self.front(taken), model, self.back(inside[self.box.output_name]))
+        enclose(self.front(taken), whole, self.back(inside[self.box.output_name]))
         others = [each for each in whole.graph.input if each.name != taken]
         del whole.graph.input[:]
         del whole.graph.output[:]
@@ -197,17 +195,9 @@ class AdaptedGraph:
         tensor = tensor_info(name, self.scores_dtype, list(scores.shape))
         return self.back(name).as_model([tensor], [self.output_info])
 
-    def in_three_steps(self, images: Array) -> Array:
-        """The probabilities through the three parts, each as a file of its own."""
-        tensor = answers(self.front_model(), self.as_taken(images))
-        (scores,) = self.box.session.run([self.box.output_name], {self.box.input_name: tensor})
-        rows = answers(self.back_model(), scores)
-        rows = check_probabilities(rows, len(images), None, False, self.box.partial)
-        return without_background(rows) if self.output_facts["background"] else rows
-
-    def as_taken(self, images: Array) -> Array:
-        """Images of this package (float32 NCHW in [0, 1]) as the file takes them."""
-        return TAKES[self.takes].prepare(images)
+    def model_input(self, images: Array) -> Array:
+        """What reaches the model, of images of this package (float32 NCHW in [0, 1])."""
+        return answers(self.front_model(), TAKES[self.takes].prepare(images))
 
     def in_two_steps(self, images: Array) -> Array:
         """What the box answers to images that the adaptor has changed before."""
@@ -221,12 +211,30 @@ class AdaptedGraph:
         return np.clip(answers(self.adaptor, images), 0, 1)
 
 
+class InThreeSteps(Box):
+    """The parts of a deployed file as a file each, one after the other."""
+
+    def __init__(self, graph: AdaptedGraph) -> None:
+        self.graph = graph
+        self.batch = graph.box.batch
+        self.fixed_batch = graph.box.fixed_batch
+        self.partial = graph.output_facts["partial"]
+        self.background = graph.output_facts["background"]
+
+    def answer(self, images: Array) -> Array:
+        """What the last part returns."""
+        box = self.graph.box
+        tensor = self.graph.model_input(images)
+        (scores,) = box.session.run([box.output_name], {box.input_name: tensor})
+        return answers(self.graph.back_model(), scores)
+
+
 def adapted_graph(
     adaptor: Adaptor, box: OnnxBox, takes: str, *, shrink: bool = True
 ) -> AdaptedGraph:
     """Read the model of a box, and export the adaptor with operators of the same version."""
     if takes not in TAKES:
-        raise SodaError(f"takes={takes!r} is not valid; choose one of {', '.join(TAKES)}.")
+        raise SodaError(f"a file cannot take {takes!r}; choose one of {', '.join(TAKES)}.")
     model = read_model(box.path)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "adaptor.onnx"

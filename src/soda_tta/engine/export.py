@@ -13,18 +13,14 @@ import numpy as np
 
 from soda_tta.box import OnnxBox, load_box
 from soda_tta.box.like import load_box_like
-from soda_tta.data import open_images
-from soda_tta.data.resizing import size_text
 from soda_tta.engine.adapted_graph import IMAGES, PROBABILITIES, AdaptedGraph, adapted_graph
+from soda_tta.engine.export_check import largest_deviation, pictures_for
 from soda_tta.engine.saved import SavedAdaptor, load_adaptor
 from soda_tta.errors import BoxError, SodaError
-from soda_tta.protocols.onnx_files import TOLERANCE, external_files
-from soda_tta.protocols.onnx_graphs import answers
+from soda_tta.protocols.onnx_files import external_files
 from soda_tta.storage.atomic import replacing
 from soda_tta.types import Array
 
-USUAL_SIZE = (64, 48)  # of the images to check with, in front of a model that takes any size
-MOST_CHECKED = 16  # of the user's own images
 STEPS = 3  # of an export, for its progress
 
 Progress = Callable[[int, int], None]  # receives the steps that are done, and all of them
@@ -121,10 +117,10 @@ def export_merged(
         write_model(graph.merged(), temporary)
         progress(2, STEPS)
         merged = OnnxBox(temporary, batch=graph.box.batch)
-        pictures = list(pictures_for(saved, graph, images))
-        deviation = largest_deviation(graph, merged, pictures)
+        pictures = list(pictures_for(graph, saved.size, images))
+        deviation, amplified = largest_deviation(graph, merged, pictures)
         progress(3, STEPS)
-    return exported(target, saved, graph, deviation, pictures, notices)
+    return exported(target, saved, graph, deviation, pictures, [*notices, *amplified])
 
 
 def exported(
@@ -136,7 +132,6 @@ def exported(
     notices: list[str],
 ) -> Exported:
     """The result of an export."""
-    learned = None if saved.card is None else list(saved.card.images["size"])
     return Exported(
         path=path,
         takes=graph.takes,
@@ -144,7 +139,7 @@ def exported(
         largest_deviation=deviation,
         adaptor_deviation=graph.adaptor_deviation,
         images_checked=sum(len(batch) for batch in pictures),
-        learned_at_size=learned,
+        learned_at_size=None if saved.size is None else list(saved.size),
         notices=notices,
     )
 
@@ -168,7 +163,7 @@ def parts_of(
         box, notice = load_box_like(saved.card.box, model, **facts)
         notices += [] if notice is None else [notice]
     assert isinstance(box, OnnxBox)
-    graph = adapted_graph(saved.adaptor, box, takes, shrink=works_at_model_size(saved, box))
+    graph = adapted_graph(saved.adaptor, box, takes, shrink=works_at_model_size(saved))
     return saved, graph, notices
 
 
@@ -189,15 +184,15 @@ def refuse_other_kinds(model: str) -> None:
         raise BoxError(f"{model} is not an .onnx file; export the model to ONNX, or {alone}.")
 
 
-def works_at_model_size(saved: SavedAdaptor, box: OnnxBox) -> bool:
+def works_at_model_size(saved: SavedAdaptor) -> bool:
     """Whether images larger than the model takes are resized in front of the adaptor.
 
-    They are, unless the run itself worked on larger images, which it was given with a size.
+    They are, unless the run itself worked on larger images than its model takes: these were opened
+    with a size.
     """
-    view = box.input.view
-    if saved.card is None or view is None:
+    if saved.size is None or saved.view is None:
         return True
-    return bool(np.prod(saved.card.images["size"]) <= np.prod(view.size))
+    return bool(np.prod(saved.size) <= np.prod(saved.view.size))
 
 
 @contextmanager
@@ -211,9 +206,9 @@ def with_weights(model: Path, target: Path, *, force: bool) -> Iterator[None]:
             if place.exists() and place.samefile(file):
                 continue
             refuse_existing(place, force)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            copied.append(place)
-            shutil.copyfile(file, place)
+            copied += [] if place.exists() else [place]
+            with replacing(place) as temporary:
+                shutil.copyfile(file, temporary)
         yield
     except BaseException:
         for place in copied:
@@ -232,69 +227,3 @@ def write_model(model: Any, path: Path) -> None:
             "the model is larger than an ONNX file can be (2 GB); export it with its weights in a "
             "file next to it (external data)."
         ) from error
-
-
-def pictures_for(saved: SavedAdaptor, graph: AdaptedGraph, images: Any) -> Iterator[Array]:
-    """Batches of images to check with: random ones of several sizes, and the user's own."""
-    view = graph.box.input.view
-    learned = None if saved.card is None else saved.card.images["size"]
-    height, width = view.size if view is not None else learned or USUAL_SIZE
-    count = graph.box.batch if graph.box.fixed_batch else 2
-    yield random_pictures(count, (height, width))
-    if view is not None:
-        yield random_pictures(count, (height + height // 2, 2 * width + 1))
-        yield random_pictures(count, (height - height // 8, width))
-    if images is not None:
-        own = open_images(images)[slice(0, MOST_CHECKED)]
-        # floats between two bytes do not fit into a file that takes bytes
-        yield np.rint(own * 255).astype(np.float32) / 255 if graph.takes == "uint8" else own
-
-
-def random_pictures(count: int, size: tuple[int, int]) -> Array:
-    """Images of noise and of coloured squares, in steps of 1/255."""
-    generator = np.random.default_rng(0)
-    noise = generator.integers(0, 256, (count, 3, *size))
-    squares = generator.integers(0, 256, (count, 3, -(-size[0] // 4), -(-size[1] // 4)))
-    squares = squares.repeat(4, axis=2).repeat(4, axis=3)[:, :, : size[0], : size[1]]
-    noise[::2] = squares[::2]
-    pictures: Array = noise.astype(np.float32) / 255
-    return pictures
-
-
-def largest_deviation(
-    graph: AdaptedGraph, deployed: Callable[[Array], Array], pictures: list[Array]
-) -> float:
-    """The largest difference between what is deployed and the two steps that it replaces."""
-    largest = 0.0
-    for batch in pictures:
-        if is_rounded_after_resizing(graph, batch):
-            check_bytes(graph, batch)
-            continue
-        difference = np.abs(deployed(batch) - graph.in_two_steps(batch))
-        largest = max(largest, float(difference.max()))
-    if not largest <= TOLERANCE:
-        raise SodaError(
-            f"the exported ONNX file deviates from adaptor and model by {largest:.2g} in a "
-            "probability; it was not written. Run them one after the other (apply) instead, and "
-            "please report this."
-        )
-    return largest
-
-
-def is_rounded_after_resizing(graph: AdaptedGraph, images: Array) -> bool:
-    """Whether the model takes bytes, and these images are resized before they become bytes."""
-    view = graph.box.input.view
-    rounded = graph.box.input.quantum is not None
-    return rounded and view is not None and images.shape[2:] != view.size
-
-
-def check_bytes(graph: AdaptedGraph, images: Array) -> None:
-    """Compare the bytes for the model: resized pixels differ by 1e-7, so some round otherwise."""
-    count = len(images)
-    if graph.box.fixed_batch and count < graph.box.batch:
-        images = np.concatenate([images, np.repeat(images[-1:], graph.box.batch - count, axis=0)])
-    sent = answers(graph.front_model(), graph.as_taken(images))
-    expected = graph.box.input.prepare(graph.adapted(images))
-    if np.abs(sent.astype(int) - expected).max() > 1:
-        size = size_text(images.shape[2:])
-        raise SodaError(f"images of {size} reach the model as other bytes; it was not written.")

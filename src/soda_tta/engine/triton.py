@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from soda_tta.engine.adapted_graph import IMAGES, PROBABILITIES, TAKES, AdaptedGraph
+from soda_tta.engine.adapted_graph import IMAGES, PROBABILITIES, TAKES, AdaptedGraph, InThreeSteps
 from soda_tta.engine.export import (
     STEPS,
     Exported,
     Progress,
     exported,
-    largest_deviation,
     not_shown,
     parts_of,
-    pictures_for,
     refuse_existing,
     with_weights,
     write_model,
 )
+from soda_tta.engine.export_check import largest_deviation, pictures_for
 from soda_tta.protocols.triton_config import Step, Tensor, ensemble_config, model_config
 from soda_tta.storage.atomic import make_folder, replacing, write_text
 
@@ -64,12 +63,14 @@ def export_triton(
         refuse_existing(repository / name, force)
     saved, graph, notices = parts_of(adaptor, model, takes, facts)
     progress(1, STEPS)
-    pictures = list(pictures_for(saved, graph, images))
-    deviation = largest_deviation(graph, graph.in_three_steps, pictures)
+    pictures = list(pictures_for(graph, saved.size, images))
+    deviation, amplified = largest_deviation(graph, InThreeSteps(graph), pictures)
     progress(2, STEPS)
     write_repository(repository, names, graph, force=force)
     progress(3, STEPS)
-    return exported(repository / names.ensemble, saved, graph, deviation, pictures, notices)
+    return exported(
+        repository / names.ensemble, saved, graph, deviation, pictures, notices + amplified
+    )
 
 
 @dataclass(frozen=True)

@@ -169,52 +169,51 @@ def at_opset(model: Any, opset: int) -> Any:
         ) from error
 
 
-def joined(before: GraphBuilder, model: Any, after: GraphBuilder) -> Any:
-    """A copy of a model with nodes in front of it and behind it; its own nodes stay as they are.
+def enclose(before: GraphBuilder, model: Any, after: GraphBuilder) -> None:
+    """Put nodes in front of a model and behind it; its own nodes stay as they are.
 
-    The caller connects them: the nodes in front make the model's input, and the nodes behind use
-    its outputs. Inputs and outputs of the result are those of the model until they are replaced.
+    The names connect them: the nodes in front make the model's input, and the nodes behind use its
+    outputs. The caller replaces the inputs and outputs of the whole.
     """
-    from onnx import ModelProto, helper
+    from onnx import helper
 
-    whole = ModelProto()
-    whole.CopyFrom(model)
-    nodes = [*before.nodes, *whole.graph.node, *after.nodes]
-    del whole.graph.node[:]
-    whole.graph.node.extend(nodes)
-    whole.graph.initializer.extend([*before.constants, *after.constants])
-    if not any(each.domain in DEFAULT_DOMAIN for each in whole.opset_import):
-        whole.opset_import.append(helper.make_opsetid("", before.opset))
-    known = [each for each in whole.opset_import if each.domain in DEFAULT_DOMAIN]
-    whole.ir_version = max(whole.ir_version, helper.find_min_ir_version_for(known))
-    return whole
+    nodes = [*before.nodes, *model.graph.node, *after.nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.initializer.extend([*before.constants, *after.constants])
+    if not any(each.domain in DEFAULT_DOMAIN for each in model.opset_import):
+        model.opset_import.append(helper.make_opsetid("", before.opset))
+    standard = [each for each in model.opset_import if each.domain in DEFAULT_DOMAIN]
+    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for(standard))
 
 
 def names_in(graph: Any) -> set[str]:
     """The names of all tensors in a graph, and in the graphs inside it."""
-    names = {each.name for each in (*graph.input, *graph.initializer)}
-    for inner, node in all_nodes(graph):
-        names |= {*node.input, *node.output, *(each.name for each in inner.initializer)}
+    names: set[str] = set()
+    for each in all_graphs(graph):
+        names |= {entry.name for entry in (*each.input, *each.initializer)}
+        names |= {name for node in each.node for name in (*node.input, *node.output)}
     return names
 
 
 def rename(graph: Any, name: str, other: str) -> None:
     """Give a tensor of a graph another name, wherever it is used."""
-    for _, node in all_nodes(graph):
-        node.input[:] = [other if each == name else each for each in node.input]
-        node.output[:] = [other if each == name else each for each in node.output]
-    for each in (*graph.input, *graph.output, *graph.value_info, *graph.initializer):
-        if each.name == name:
-            each.name = other
+    for each in all_graphs(graph):
+        for node in each.node:
+            node.input[:] = [other if used == name else used for used in node.input]
+            node.output[:] = [other if made == name else made for made in node.output]
+        for entry in (*each.input, *each.output, *each.value_info, *each.initializer):
+            if entry.name == name:
+                entry.name = other
 
 
-def all_nodes(graph: Any) -> Iterator[tuple[Any, Any]]:
-    """Every node with its graph, also of the graphs inside nodes (If, Loop)."""
+def all_graphs(graph: Any) -> Iterator[Any]:
+    """A graph and all graphs inside its nodes (If, Loop)."""
+    yield graph
     for node in graph.node:
-        yield graph, node
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
-                yield from all_nodes(inner)
+                yield from all_graphs(inner)
 
 
 def answers(model: Any, tensor: Array) -> Array:
