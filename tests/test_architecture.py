@@ -31,8 +31,8 @@ LAYERS = [
     # floor 2
     ("judging", "conventions", "zoo"),
     # floor 3: what the engine and the methods speak of, the engine, the methods themselves
-    ("engine", "engine.plan", "engine.working_size"),
-    ("engine.events",),
+    ("engine", "engine.plan", "engine.working_size", "engine.adapted_graph"),
+    ("engine.events", "engine.export_check"),
     ("engine.work", "engine.progress"),
     ("methods.method",),
     ("methods.registry",),
@@ -49,7 +49,8 @@ LAYERS = [
     ),
     ("engine.loop", "engine.run"),
     ("engine.rates", "engine.saved", "engine.stream", "engine.execution"),
-    ("engine.adapt", "engine.apply", "engine.rejudge", "engine.training_plan"),
+    ("engine.adapt", "engine.apply", "engine.rejudge", "engine.training_plan", "engine.export"),
+    ("engine.triton",),
     ("methods.tools",),
     ("methods.economy_judge",),
     ("methods.loop_method", "methods.economy", "methods.input_space", "methods.neighbours"),

@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from soda_tta.doctor import examine
     from soda_tta.engine.adapt import adapt
     from soda_tta.engine.apply import apply
+    from soda_tta.engine.export import export_merged
     from soda_tta.engine.rejudge import rejudge
     from soda_tta.engine.run import Run
     from soda_tta.engine.stream import Stream
+    from soda_tta.engine.triton import export_triton
     from soda_tta.methods import Method, Outcome, all_methods, find_method
 
 HOMES = {
@@ -53,6 +55,8 @@ HOMES = {
     "apply": "soda_tta.engine.apply",
     "examine": "soda_tta.doctor",
     "find_convention": "soda_tta.conventions",
+    "export_merged": "soda_tta.engine.export",
+    "export_triton": "soda_tta.engine.triton",
     "find_method": "soda_tta.methods",
     "load_box": "soda_tta.box",
     "load_dataset": "soda_tta.data",
@@ -81,6 +85,8 @@ __all__ = [
     "all_methods",
     "apply",
     "examine",
+    "export_merged",
+    "export_triton",
     "find_convention",
     "find_method",
     "load_box",

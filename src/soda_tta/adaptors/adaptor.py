@@ -11,7 +11,7 @@ import numpy as np
 from soda_tta.adaptors.files import read_adaptor_file, write_adaptor_file
 from soda_tta.errors import ImageError, RunError
 from soda_tta.foreign_text import quoted
-from soda_tta.protocols.onnx_files import export_onnx
+from soda_tta.protocols.onnx_files import OPSET, export_onnx
 from soda_tta.types import Array
 
 # The paper measures perturbations in pixels normalised by the standard deviation of the data set:
@@ -184,7 +184,7 @@ class Adaptor(ABC):
             ) from error
         return adaptor
 
-    def to_onnx(self, path: str | Path) -> float:
+    def to_onnx(self, path: str | Path, *, opset: int = OPSET) -> float:
         """Write an ONNX file that can run in front of any model.
 
         The file is verified in ONNX Runtime on images of another size and number than those it was
@@ -193,6 +193,8 @@ class Adaptor(ABC):
         Parameters
         ----------
         path : str or Path
+        opset : int, default 17
+            Version of the ONNX operators, 12 to 20.
 
         Returns
         -------
@@ -204,4 +206,5 @@ class Adaptor(ABC):
             example=(2, 3, 32, 32),
             check=(3, 3, 48, 40),
             output="adapted",
+            opset=opset,
         )

@@ -35,6 +35,12 @@ class SavedAdaptor:
     notices: list[str] = field(default_factory=list)
 
     @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of the images that the run worked on; None: not known."""
+        size = None if self.card is None else self.card.images.get("size")
+        return None if size is None else (int(size[0]), int(size[1]))
+
+    @property
     def view(self) -> View | None:
         """What of an image reaches the model of the run; None: all of it, or not known."""
         facts = None if self.card is None else self.card.box.get("input")

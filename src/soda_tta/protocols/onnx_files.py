@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import warnings
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from soda_tta.storage.atomic import replacing
 # JSON in the metadata of a file: the facts that its shapes do not declare (mean, std, logits ...).
 METADATA_KEY = "soda_tta.input"
 TOLERANCE = 1e-5
+OPSET = 17  # version of the ONNX operators in exported files
 
 
 def open_session(path: Path, threads: int | None = None) -> Any:
@@ -96,6 +99,7 @@ def export_onnx(
     check: tuple[int, ...],
     output: str,
     facts: dict[str, Any] | None = None,
+    opset: int = OPSET,
 ) -> float:
     """Write a PyTorch module as an ONNX file, and compare both; returns the largest deviation.
 
@@ -116,6 +120,8 @@ def export_onnx(
     facts : dict, optional
         Facts about the model (normalisation, logits ...) for the metadata of the file, where
         `OnnxBox` finds them. Default: none.
+    opset : int, default 17
+        Version of the ONNX operators.
     """
     try:
         import onnx
@@ -132,24 +138,37 @@ def export_onnx(
     # The output of an adaptor has all axes of the input, that of a classifier only the first.
     output_axes = dynamic if len(dynamic) > 1 else {0: "axis0"}
     with replacing(path) as temporary:
-        with warnings.catch_warnings():
-            # the tracing exporter is deprecated, but the newer one needs another package
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                module,
-                (torch.rand(example),),
-                str(temporary),
-                dynamo=False,
-                opset_version=17,
-                input_names=["images"],
-                output_names=[output],
-                dynamic_axes={"images": dynamic, output: output_axes},
-            )
+        _trace(
+            module,
+            (torch.rand(example),),
+            str(temporary),
+            dynamo=False,
+            opset_version=opset,
+            input_names=["images"],
+            output_names=[output],
+            dynamic_axes={"images": dynamic, output: output_axes},
+        )
         if facts:
             model = onnx.load(str(temporary))
             onnx.helper.set_model_props(model, {METADATA_KEY: json.dumps(facts)})
             onnx.save(model, str(temporary))
         return _deviation(module, temporary, check)
+
+
+def _trace(module: Any, *arguments: Any, **options: Any) -> None:
+    """`torch.onnx.export` without its warnings, and with an error that names the remedy."""
+    import torch
+
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):  # a failure prints the graph
+        # the tracing exporter is deprecated, but the newer one needs another package
+        warnings.simplefilter("ignore")
+        try:
+            torch.onnx.export(module, *arguments, **options)
+        except Exception as error:  # many kinds, also of the module itself
+            raise SodaError(
+                f"{type(module).__name__} could not be exported to ONNX: {quoted(error)}; "
+                "write its forward() with operators that ONNX has."
+            ) from error
 
 
 def _deviation(module: Any, path: Path, shape: tuple[int, ...]) -> float:
