@@ -10,13 +10,14 @@ from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.tflite import TfliteBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
 from soda_tta.errors import BoxError
 from soda_tta.user_code import load_object, source_digest
 
 # The first that takes a model loads it. To add a kind of model, add its class here.
-BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, CallableBox)
+BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, TfliteBox, ModuleBox, CallableBox)
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 AT_LEAST_0 = ("retries",)
@@ -32,9 +33,9 @@ def load_box(model: Any, **options: Any) -> Box:
     Parameters
     ----------
     model : str, Path, torch.nn.Module, callable or Box
-        The path of an ONNX file; `http(s)://host:port/v2/models/NAME` (Open Inference Protocol);
-        `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
-        which is returned as it is.
+        The path of an ONNX or TFLite file; `http(s)://host:port/v2/models/NAME` (Open Inference
+        Protocol); `package.module:function` or `file.py:function`; a PyTorch module; any callable;
+        or a box, which is returned as it is.
     mean, std : float or three floats, default 0 and 1
         Normalisation `(pixel * pixel_range - mean) / std`, per channel in the model's order.
     pixel_range : float, default 1, or 255 if the model takes bytes
@@ -45,8 +46,10 @@ def load_box(model: Any, **options: Any) -> Box:
         Order of the channels; "L" is one grey channel.
     size : int or (int, int), default as the model declares it, otherwise any
         Height and width in pixels; images of another size are resized.
-    dtype : {"float32", "float16", "uint8"}, default as the model declares it, otherwise "float32"
+    dtype : {"float32", "float16", "uint8", "int8"}, default as the model declares it or "float32"
         Element type of the input tensor.
+    quantisation : (float, int), default as the model declares it
+        Scale and zero point of quantised input. Default without any: bytes are the pixels.
     logits : bool, default False
         The model returns logits instead of probabilities.
     partial : bool, default False
@@ -55,12 +58,14 @@ def load_box(model: Any, **options: Any) -> Box:
     batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
         Images per request.
     output : str, default the only one
-        Name of the output with the class scores. ONNX files and models over HTTP.
+        Name of the output with the class scores. ONNX and TFLite files, and models over HTTP.
     class_count : int, default as many as the model returns
         Number of all classes, if the model returns only its top classes as scores and indices.
         ONNX files.
-    threads : int, default one per physical core
-        Threads of ONNX Runtime. ONNX files.
+    threads : int, default one per physical core (TFLite: at most 4)
+        Threads of ONNX Runtime or LiteRT. ONNX and TFLite files.
+    class_names : sequence of str, default those of the label file inside the TFLite file
+        Names of the classes. TFLite files.
     timeout : float, default 30 over HTTP, no limit for a callable
         Seconds for a whole request, up to the last byte of the response.
     workers : int, default 4
@@ -118,7 +123,8 @@ def _from_user_code(reference: str, options: dict[str, Any]) -> Box:
     refuse_other_addresses(reference)
     if ":" not in reference:
         raise BoxError(
-            f"{reference!r} is not a model; pass an .onnx file, {FORM} or module:function."
+            f"{reference!r} is not a model; "
+            f"pass an .onnx or .tflite file, {FORM} or module:function."
         )
     model = load_object(reference, kind="function", error_class=BoxError)
     backend = next((each for each in BACKENDS if each.takes(model)), None)
