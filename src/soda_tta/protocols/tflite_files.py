@@ -8,7 +8,7 @@ from typing import Any
 
 from soda_tta.errors import BoxError
 from soda_tta.foreign_text import quoted
-from soda_tta.protocols.tflite_graph import check_operators
+from soda_tta.protocols.tflite_graph import check_graph
 
 IDENTIFIER = b"TFL3"  # from the fifth byte on
 EDGE_TPU = "edgetpu-custom-op"
@@ -35,7 +35,7 @@ def read_tflite(path: Path) -> bytes:
             "copy or download it again, or convert the model again."
         )
     try:
-        check_operators(content)
+        check_graph(content)
     except ValueError as error:
         raise BoxError(damaged(path)) from error
     return content

@@ -10,7 +10,10 @@ from soda_tta.protocols.flatbuffers import Table
 
 OPERATOR_CODES, SUBGRAPHS = 1, 2  # fields of the model
 TENSORS, OPERATORS = 0, 3  # fields of a subgraph
+QUANTISATION = 4  # field of a tensor
 QUANTIZE, DEQUANTIZE = 114, 6  # built-in operators
+WEIGHTED = (3, 4, 9)  # convolutions and fully connected layers: their second input is the weights
+SMALLEST_SCALE = 1e-37  # its reciprocal is still a float32
 BYTE_TYPES = {3: "uint8", 9: "int8"}
 
 
@@ -68,21 +71,47 @@ def quantisation_behind(content: bytes, index: int) -> Quantisation | None:
     return None
 
 
-def check_operators(content: bytes) -> None:
-    """Raise a ValueError if an operator names a tensor that does not exist.
+def check_graph(content: bytes) -> None:
+    """Raise a ValueError for damage that LiteRT does not notice, and that crashes the process.
 
-    LiteRT checks that a file is complete, but not this: it would crash the process.
+    LiteRT checks that a file is complete, but not that it has a graph, that operators have the
+    inputs they need, or that scales and zero points are possible.
     """
-    for subgraph in Table(content).tables(SUBGRAPHS):
-        count = len(subgraph.tables(TENSORS))
+    model = Table(content)
+    codes = [_builtin(code) for code in model.tables(OPERATOR_CODES)]
+    if not codes or not model.tables(SUBGRAPHS):
+        raise ValueError("there is no graph")
+    for subgraph in model.tables(SUBGRAPHS):
+        tensors = subgraph.tables(TENSORS)
         for operator in subgraph.tables(OPERATORS):
-            inputs, outputs = operator.numbers(1, "i"), operator.numbers(2, "i")
-            optional = inputs[1:]  # -1 stands for one that is left out
-            required = inputs[:1] + outputs
-            if not all(0 <= each < count for each in required):
-                raise ValueError("an operator has no input or output")
-            if not all(-1 <= each < count for each in optional):
-                raise ValueError("an operator has an input that does not exist")
+            code = operator.number(0, "I")
+            if code >= len(codes):
+                raise ValueError("an operator is of a kind that does not exist")
+            _check_operator(operator, codes[code], len(tensors))
+        for tensor in tensors:
+            _check_quantisation(tensor)
+
+
+def _check_operator(operator: Table, code: int, tensors: int) -> None:
+    inputs, outputs = operator.numbers(1, "i"), operator.numbers(2, "i")
+    if not all(-1 <= each < tensors for each in inputs + outputs):
+        raise ValueError("an operator uses a tensor that does not exist")
+    required = 2 if code in WEIGHTED else 1
+    if -1 in inputs[:required] + outputs:  # -1 stands for an input that is left out
+        raise ValueError("an operator lacks an input or an output")
+
+
+def _check_quantisation(tensor: Table) -> None:
+    parameters = tensor.table(QUANTISATION)
+    dtype = BYTE_TYPES.get(tensor.number(1, "b"))
+    if parameters is None or dtype is None:
+        return
+    limits = np.iinfo(dtype)
+    scales, zero_points = parameters.numbers(2, "f"), parameters.numbers(3, "q")
+    if not all(limits.min <= each <= limits.max for each in zero_points):
+        raise ValueError(f"a zero point is not in the range of {dtype}")
+    if len(scales) == 1 and not SMALLEST_SCALE < scales[0] < np.inf:  # weights may have several
+        raise ValueError(f"{scales[0]} is not a scale")
 
 
 def _builtin(code: Table) -> int:
@@ -91,7 +120,7 @@ def _builtin(code: Table) -> int:
 
 
 def _stored_quantisation(tensor: Table) -> Quantisation | None:
-    parameters = tensor.table(4)
+    parameters = tensor.table(QUANTISATION)
     dtype = BYTE_TYPES.get(tensor.number(1, "b"))
     if parameters is None or dtype is None:
         return None

@@ -104,6 +104,13 @@ def test_a_missing_library_names_the_extra(tiny_tflite, monkeypatch) -> None:
         TfliteBox(path)
 
 
+@pytest.mark.parametrize("quantisation", [(0.0, 0), (1 / 255, 4000)], ids=["scale", "zero point"])
+def test_damage_that_would_crash_litert_is_found_first(tiny_tflite, quantisation) -> None:
+    path = tiny_tflite(dtype="int8", quantisation=quantisation)
+    with pytest.raises(BoxError, match="cut off or damaged"):
+        TfliteBox(path)
+
+
 FUZZ = """
 import random, sys
 import numpy as np
