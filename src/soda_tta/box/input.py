@@ -12,12 +12,13 @@ import numpy as np
 from PIL import Image
 
 from soda_tta.box.facts import InputFacts
-from soda_tta.box.quantisation import BYTES, round_to_bytes, to_bytes
+from soda_tta.box.quantisation import BYTES, leave_range, round_to_bytes, to_bytes
 from soda_tta.errors import BoxError, ImageError
 from soda_tta.foreign_text import quoted
 from soda_tta.types import Array
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601, the weights of Pillow's "L"
+ONE_AS_BITS = 0x3F800000  # 1 as float32
 MOST_VALUES = 2**30  # in one request: 4 GB of float32
 
 Shape = Sequence[int | str | None]  # as a model declares it; a name, None or -1 is any extent
@@ -82,7 +83,8 @@ class Input(InputFacts):
             prepared = prepared[:, ::-1]
         prepared = self._normalise(prepared)
         if self.dtype in BYTES:
-            prepared = round_to_bytes(prepared, self.dtype)
+            clip = leave_range(*self._factor_and_offset, self.dtype)
+            prepared = round_to_bytes(prepared, self.dtype, clip=clip)
         if self.layout == "NHWC":
             prepared = channels_last(prepared)
         prepared = np.ascontiguousarray(prepared, dtype=self.dtype)
@@ -247,7 +249,10 @@ def check_images(images: Array) -> Array:
         raise ImageError(
             f"a box takes float32 images in [0, 1]; got {images.dtype}: divide bytes by 255 first."
         )
-    if images.size and not (images.min() >= 0 and images.max() <= 1):  # also catches NaN
+    # The bits of floats from 0 to 1 are whole numbers in the same order. All others, NaN and those
+    # with a sign too, are larger. So one pass is enough, unless there is a -0.
+    if images.size and images.view(np.uint32).max() > ONE_AS_BITS:
         low, high = float(images.min()), float(images.max())
-        raise ImageError(f"a box takes pixels in [0, 1]; got {low:.4g} .. {high:.4g}.")
+        if not (low >= 0 and high <= 1):  # also catches NaN
+            raise ImageError(f"a box takes pixels in [0, 1]; got {low:.4g} .. {high:.4g}.")
     return images

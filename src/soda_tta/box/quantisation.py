@@ -50,13 +50,33 @@ def to_bytes(
     return factor, offset
 
 
-def round_to_bytes(values: Array, dtype: str) -> Array:
-    """Bytes from values; values outside the range of the type become its ends. Works in place.
+def leave_range(factor: Array, offset: Array, dtype: str) -> bool:
+    """Whether pixels in [0, 1] may become values that do not fit into a byte.
 
+    >>> leave_range(np.array([255.0]), np.array([0.0]), "uint8")
+    False
+    """
+    limits = np.iinfo(dtype)
+    return bool(np.any(-offset < limits.min) or np.any(factor - offset > limits.max))
+
+
+def round_to_bytes(values: Array, dtype: str, clip: bool = True) -> Array:
+    """Bytes from values, which are changed.
+
+    Parameters
+    ----------
+    values : array
+    dtype : {"uint8", "int8"}
+    clip : bool, default True
+        Values outside the range of the type become its ends. Otherwise there must be none.
+
+    Examples
+    --------
     >>> round_to_bytes(np.array([-200.0, 0.6, 300.0], np.float32), "int8")
     array([-128,    1,  127], dtype=int8)
     """
-    limits = np.iinfo(dtype)
     np.rint(values, out=values)
-    values.clip(limits.min, limits.max, out=values)
+    if clip:
+        limits = np.iinfo(dtype)
+        values.clip(limits.min, limits.max, out=values)
     return values.astype(dtype)

@@ -132,8 +132,8 @@ def test_an_only_text_file_holds_the_labels(tiny_tflite) -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 6])
 def test_a_fixed_batch_is_padded(tiny_tflite, images, count: int) -> None:
-    box = TfliteBox(tiny_tflite(shape=(4, 8, 8, 3)))
-    assert box.batch == 4 and box.fixed_batch
+    box = TfliteBox(tiny_tflite(shape=(5, 8, 8, 3), archive={"labels.txt": b"a\nb\nc\nd"}))
+    assert box.batch == 5 and box.fixed_batch
     np.testing.assert_allclose(
         box(images[:count]), expected(tiny_tflite, images[:count]), atol=1e-6
     )

@@ -50,7 +50,7 @@ def test_a_std_of_0_in_the_metadata_is_an_error(tiny_tflite) -> None:
 def test_a_label_file_of_the_wrong_length_is_an_error(tiny_tflite, names: int) -> None:
     archive = {"labels.txt": b"name\n" * names}
     path = tiny_tflite(archive=archive)
-    with pytest.raises(BoxError, match=rf"labels.txt has {names} names for the 4 .*zip -d"):
+    with pytest.raises(BoxError, match=rf"labels.txt has {names} names for the 4 .*class_names="):
         TfliteBox(path)
     assert TfliteBox(path, class_names=list("abcd")).class_names == ("a", "b", "c", "d")
     with pytest.raises(BoxError, match="there are 2 class names for the 4 classes"):

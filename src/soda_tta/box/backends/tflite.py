@@ -76,7 +76,7 @@ class TfliteBox(Backend):
         metadata = read_metadata(self.path, self.content, place)
         self.class_names = metadata.class_names if class_names is None else tuple(class_names)
         label_file = metadata.label_file if class_names is None else None
-        self._check_class_names(int(scores["shape"].max()), label_file)
+        self._check_class_names(int(scores["shape"][1:].max(initial=1)), label_file)
         declared = metadata.normalisation | self._declared_output()
         self._state_facts(image, declared, facts)
 
@@ -126,13 +126,13 @@ class TfliteBox(Backend):
         """Refuse too many or too few names of classes: they would name the wrong ones."""
         if self.class_names is None or len(self.class_names) == classes:
             return
-        wrong = f"there are {len(self.class_names)} class names for the {classes} classes of"
-        remedy = "pass one name per class (class_names=[...])"
+        counted = f"there are {len(self.class_names)} class names"
         if file is not None:
-            wrong = f"the label file {quoted(file)} has {len(self.class_names)} names for the"
-            wrong += f" {classes} classes of"
-            remedy += f", or remove the label file: zip -d {self.path} {quoted(file)}"
-        raise BoxError(f"{wrong} {self.path}; {remedy}")
+            counted = f"the label file {quoted(file)} has {len(self.class_names)} names"
+        raise BoxError(
+            f"{counted} for the {classes} classes of {self.path}; pass one name per class "
+            "(class_names=[...]), or pack the label file of this model into it."
+        )
 
     def answer(self, images: Array) -> Array:
         runs = len(images) // self.images_per_run
@@ -194,6 +194,8 @@ def without_excess(rows: Array, scale: float) -> Array:
     [[0.4, 0.2, 0.2, 0.2], [1.0, 1.0, 1.0, 0.0]]
     """
     sums = rows.sum(axis=1, keepdims=True)
+    if sums.max() <= 1:
+        return rows
     explained = 1 + (rows > 0).sum(axis=1, keepdims=True) * scale / 2
     is_scaled = (sums > 1) & (sums <= explained)
     scaled: Array = np.where(is_scaled, rows / np.where(is_scaled, sums, 1), rows)
