@@ -182,6 +182,13 @@ def test_valid_images_are_not_copied() -> None:
     assert check_images(GREY) is GREY
 
 
+def test_the_ends_of_the_range_are_valid() -> None:
+    ends = np.tile(np.array([-0.0, 0, 1e-45, 1], np.float32), (1, 3, 4, 1))
+    assert check_images(ends) is ends
+    with pytest.raises(ImageError):
+        check_images(np.nextafter(ends, np.float32(2)))
+
+
 def test_a_wrapper_behaves_like_the_box_inside(box, images) -> None:
     box.logits = True
     box.partial = True

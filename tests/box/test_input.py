@@ -95,7 +95,7 @@ def test_a_model_may_write_into_its_input(stated: dict) -> None:
 BAD = {
     "layout": ({"layout": "CHWN"}, "choose NCHW or NHWC"),
     "channels": ({"channels": "RGBA"}, "choose RGB, BGR or L"),
-    "dtype": ({"dtype": "int64"}, "element type; choose float32, float16 or uint8"),
+    "dtype": ({"dtype": "int64"}, "element type; choose float32, float16, uint8 or int8"),
     "pixel range": ({"pixel_range": 0}, "it must be positive; use 1 or 255"),
     "pixel range NaN": ({"pixel_range": float("nan")}, "it must be positive"),
     "two means": ({"mean": (1, 2)}, "mean has 2 values; pass one, or one per channel"),

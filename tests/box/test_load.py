@@ -103,7 +103,7 @@ def test_pickles_are_never_opened(suffix: str, tmp_path: Path) -> None:
 
 
 UNKNOWN = {
-    "a name": ("resnet50", "'resnet50' is not a model; pass an .onnx file"),
+    "a name": ("resnet50", "'resnet50' is not a model; pass an .onnx or .tflite file"),
     "an address without a model": (
         "http://127.0.0.1:1/",
         r"names no model; pass http\(s\)://host:port/v2/models/NAME",

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.conventions.conftest import Classifier, photographs
 
 from soda_tta import load_box
 from soda_tta.box import Input, Ledger, Meter
@@ -10,6 +9,8 @@ from soda_tta.box.view import turned
 from soda_tta.conventions import MOST_QUERIES, Convention, find_convention
 from soda_tta.conventions.table import NORMALISATIONS, Candidate, are_near, in_order
 from soda_tta.errors import BoxError, ImageError
+
+from .conftest import Classifier, photographs
 
 TRUTHS = [
     *((name, "RGB") for name in NORMALISATIONS),

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from tests.conventions.conftest import Classifier, photographs
 
 from soda_tta import adapt, examine, load_box
 from soda_tta.cli import main
 from soda_tta.engine.run import Run
 from soda_tta.errors import BoxError, BudgetError
+
+from .conftest import Classifier, photographs
 
 IMAGES = photographs(200)
 QUIET = {"listener": lambda event: None}
@@ -100,8 +101,8 @@ def test_the_doctor_checks_what_is_stated() -> None:
     assert "too few" in few["input"].sentence
 
 
-MODEL = """
 from tests.conventions.conftest import Classifier
+from .conftest import Classifier
 predict = Classifier("Caffe", "BGR")
 """
 

@@ -111,6 +111,18 @@ def test_saturation_depends_on_the_share_of_probabilities_that_are_one() -> None
     assert states == ["good", "caution", "caution"]
 
 
+def test_a_quantised_model_is_saturated_at_its_highest_value() -> None:
+    exact = np.random.default_rng(0).dirichlet(np.full(200, 0.03), 60)
+    rounded = (np.rint(exact * 256) / 256).astype(np.float32)
+    rounded[:40] = 0
+    rounded[:40, 0] = 255 / 256
+    completed = check_probabilities(rounded, 60, None, logits=False, partial=True)
+    finding = check_saturation(completed)
+    assert finding.state == "caution" and "255/256, the highest value" in finding.sentence
+    assert finding.measurements["share_saturated"] == pytest.approx(40 / 60)
+    assert "float version" in check_digits(completed).remedy
+
+
 def test_equal_responses_are_good() -> None:
     assert check_repeatability(rows(), rows() + 1e-7, None).state == "good"
 

@@ -4,6 +4,7 @@ from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.open_inference_grpc import OpenInferenceGrpcBox
 from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.tflite import TfliteBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box, Wrapper
 from soda_tta.box.input import Input
@@ -33,6 +34,7 @@ __all__ = [
     "Quantised",
     "Recorded",
     "Retrying",
+    "TfliteBox",
     "Wrapper",
     "load_box",
 ]

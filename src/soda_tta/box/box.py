@@ -60,6 +60,8 @@ class Box(ABC):
         last image.
     classes : int or None
         Number of classes; known after the first response.
+    class_names : tuple of str or None
+        Names of the classes, if the model declares them.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Box(ABC):
     batch: int = 64
     fixed_batch: bool = False
     classes: int | None = None
+    class_names: tuple[str, ...] | None = None
 
     def __call__(self, images: Array) -> Array:
         """The class probabilities of each image, one row per image.
@@ -221,6 +224,7 @@ class Wrapper(Box):
         self.declared = box.declared
         self.batch = box.batch
         self.fixed_batch = box.fixed_batch
+        self.class_names = box.class_names
         for name in OUTPUT_FACTS:
             setattr(self, name, getattr(box, name))
 

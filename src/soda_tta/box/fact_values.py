@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.box.quantisation import BYTES
 from soda_tta.errors import BoxError
 
 Check = Callable[[str, Any, Any], Any]
@@ -57,7 +58,7 @@ def share_or_none(name: str, value: float | None, facts: Any) -> float | None:
 def pixel_range_of(name: str, value: float | None, facts: Any) -> float:
     """The largest pixel value; without a statement it follows from the element type."""
     if value is None:
-        return 255.0 if facts.dtype == "uint8" else 1.0
+        return 255.0 if facts.dtype in BYTES else 1.0
     if not value > 0:  # also refuses NaN
         raise BoxError(f"{value} is not a valid {name}: it must be positive; use 1 or 255.")
     return value
@@ -77,6 +78,16 @@ def check_positive_channel_values(name: str, value: Any, facts: Any) -> tuple[fl
     if min(values) <= 0:
         raise BoxError(f"{name} is {values}; every value must be positive.")
     return values
+
+
+def check_quantisation(name: str, value: Any, facts: Any) -> tuple[float, int] | None:
+    """Scale and zero point of bytes; None if they are the pixels."""
+    if value is None:
+        return None
+    scale, zero_point = value
+    if not 0 < scale < np.inf:
+        raise BoxError(f"{scale} is not a valid scale of a {name}; it must be positive.")
+    return float(scale), int(zero_point)
 
 
 def comma_separated(text: str) -> tuple[float, ...]:

@@ -15,6 +15,7 @@ from soda_tta.box.fact_values import (
     Check,
     check_channel_values,
     check_positive_channel_values,
+    check_quantisation,
     check_size,
     comma_separated,
     one_of,
@@ -22,8 +23,9 @@ from soda_tta.box.fact_values import (
     share_or_none,
     true_or_false,
 )
+from soda_tta.box.quantisation import BYTES
 
-DTYPES = ("float32", "float16", "uint8")
+DTYPES = ("float32", "float16", *BYTES)
 NORMALISATION = ("mean", "std", "pixel_range")  # belong together: a mean is of pixels of some range
 
 # Decides whether a fact of a run's model also holds for another model. Takes the name of the fact,
@@ -50,8 +52,8 @@ def unless_normalised_otherwise(
 
     A model that takes bytes normalises them itself.
     """
-    takes_bytes = declared.get("dtype") == "uint8"
-    took_bytes = _input_card(card).get("dtype") == "uint8"
+    takes_bytes = declared.get("dtype") in BYTES
+    took_bytes = _input_card(card).get("dtype") in BYTES
     if "dtype" in declared and takes_bytes != took_bytes:
         return False
     return not set(NORMALISATION) & set(declared)
@@ -164,6 +166,11 @@ class InputFacts:
         "float32",
         "element type of the input tensor",
         check=one_of(*DTYPES, noun="element type"),
+    )
+    quantisation: tuple[float, int] | None = fact(
+        None,
+        "scale and zero point of quantised input; None: bytes are the pixels",
+        check=check_quantisation,
     )
 
     def __post_init__(self) -> None:

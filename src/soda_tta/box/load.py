@@ -11,6 +11,7 @@ from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.open_inference_grpc import OpenInferenceGrpcBox
 from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.tflite import TfliteBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
 from soda_tta.box.wrappers.undecided import Undecided
@@ -22,6 +23,7 @@ BACKENDS: tuple[type[Backend], ...] = (
     OpenInferenceBox,
     OpenInferenceGrpcBox,
     OnnxBox,
+    TfliteBox,
     ModuleBox,
     CallableBox,
 )
@@ -41,7 +43,7 @@ def load_box(model: Any, **options: Any) -> Box:
     Parameters
     ----------
     model : str, Path, torch.nn.Module, callable or Box
-        The path of an ONNX file; `http(s)://host:port/v2/models/NAME` or
+        The path of an ONNX or TFLite file; `http(s)://host:port/v2/models/NAME` or
         `grpc(s)://host:port/NAME` (Open Inference Protocol);
         `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
         which is returned as it is.
@@ -68,8 +70,10 @@ def load_box(model: Any, **options: Any) -> Box:
         Degrees by which images are turned clockwise.
     mirror : bool, default False
         Images are mirrored left to right, after the turn.
-    dtype : {"float32", "float16", "uint8"}, default as the model declares it, otherwise "float32"
+    dtype : {"float32", "float16", "uint8", "int8"}, default as the model declares it or "float32"
         Element type of the input tensor.
+    quantisation : (float, int), default as the model declares it
+        Scale and zero point of quantised input. Default without any: bytes are the pixels.
     logits : bool, default False
         The model returns logits instead of probabilities.
     partial : bool, default False
@@ -80,12 +84,14 @@ def load_box(model: Any, **options: Any) -> Box:
     batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
         Images per request.
     output : str, default the only one
-        Name of the output with the class scores. ONNX files and served models.
+        Name of the output with the class scores. ONNX and TFLite files, and served models.
     class_count : int, default as many as the model returns
         Number of all classes, if the model returns only its top classes as scores and indices.
         ONNX files.
-    threads : int, default one per physical core
-        Threads of ONNX Runtime. ONNX files.
+    threads : int, default one per physical core (TFLite: at most 4)
+        Threads of ONNX Runtime or LiteRT. ONNX and TFLite files.
+    class_names : sequence of str, default those of the label file inside the TFLite file
+        Names of the classes. TFLite files.
     timeout : float, default 30 for a served model, no limit for a callable
         Seconds for a whole request, up to the last byte of the response.
     workers : int, default 4
@@ -159,7 +165,8 @@ def _from_user_code(reference: str, options: dict[str, Any]) -> Box:
     refuse_other_addresses(reference)
     if ":" not in reference:
         raise BoxError(
-            f"{reference!r} is not a model; pass an .onnx file, {FORM} or module:function."
+            f"{reference!r} is not a model; "
+            f"pass an .onnx or .tflite file, {FORM} or module:function."
         )
     model = load_object(reference, kind="function", error_class=BoxError)
     backend = next((each for each in BACKENDS if each.takes(model)), None)

@@ -58,9 +58,9 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "--model",
         required=required,
         metavar="MODEL",
-        help="an .onnx file; http(s)://host:port/v2/models/NAME or grpc(s)://host:port/NAME "
-        "(Open Inference Protocol: Triton, KServe, MLServer); or file.py:function / "
-        "package.module:function",
+        help="an .onnx or .tflite file; http(s)://host:port/v2/models/NAME or "
+        "grpc(s)://host:port/NAME (Open Inference Protocol: Triton, KServe, MLServer); or "
+        "file.py:function / package.module:function",
     )
     for fact in FACTS.values():
         if fact.flag is not None:

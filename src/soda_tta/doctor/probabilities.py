@@ -9,6 +9,7 @@ from soda_tta.types import Array
 
 # Steps per unit that are recognised; float32 cannot distinguish finer ones from no rounding.
 GRIDS = (10, 100, 255, 256, 1000, 10_000)
+BYTE_GRIDS = (255, 256)  # of models that return bytes; the highest value of the second is 255/256
 COARSEST = 100  # steps per unit a search can work with
 SUM_TOLERANCE = 1e-4  # float16 rows of a thousand classes stay within it
 SATURATED = 1e-6  # this close to 1, a float32 probability does not follow the image any more
@@ -96,6 +97,13 @@ def _precision(steps: int) -> str:
     return f"{len(str(steps)) - 1} digits" if is_decimal else f"steps of 1/{steps}"
 
 
+def _finer(steps: int) -> str:
+    """How to get probabilities in smaller steps."""
+    if steps in BYTE_GRIDS:
+        return "These are the steps of a quantised model: use its float version, if there is one."
+    return "Request more digits from the model."
+
+
 def check_digits(probabilities: Array) -> Finding:
     """Whether probabilities are rounded, which hides the effect of small changes of an image."""
     if ((probabilities == 0) | (probabilities == 1)).all():
@@ -114,8 +122,8 @@ def check_digits(probabilities: Array) -> Finding:
             state="caution",
             sentence=f"Probabilities are rounded to {precision}: smaller changes are invisible.",
             measurements={"steps": steps},
-            remedy="Request more digits from the model. Until then prefer soda-e, which compares "
-            "candidates, to finite differences (soda).",
+            remedy=f"{_finer(steps)} Until then prefer soda-e, which compares candidates, to "
+            "finite differences (soda).",
         )
     return Finding(
         name="digits",
@@ -205,9 +213,11 @@ def check_completeness(probabilities: Array) -> Finding:
 
 
 def check_saturation(probabilities: Array) -> Finding:
-    """How many probabilities are exactly 1: those do not change when the image does."""
+    """How many probabilities are as high as they can be: those do not change with the image."""
     confidence = probabilities.max(axis=1)
-    saturated = float(np.mean(confidence >= 1 - SATURATED))
+    ends_below_1 = steps_per_unit(probabilities) == 256
+    highest = 255 / 256 if ends_below_1 else 1.0
+    saturated = float(np.mean(confidence >= highest - SATURATED))
     high = float(np.mean(confidence >= 0.999))
     measurements = {
         "share_saturated": saturated,
@@ -216,6 +226,8 @@ def check_saturation(probabilities: Array) -> Finding:
     }
     summary = f"The confidence is exactly 1 for {saturated:.0%} of the images, above 0.999 for "
     summary += f"{high:.0%}"
+    if ends_below_1:
+        summary = f"The confidence is 255/256, the highest value, for {saturated:.0%} of the images"
     if saturated > 0.8:
         return Finding(
             name="saturation",

@@ -19,7 +19,8 @@ from soda_tta.masking import masked
 from soda_tta.methods.method import Method
 from soda_tta.storage.run_folder import FORMAT
 
-PACKAGES = ("numpy", "torch", "onnxruntime")  # whose versions decide the bits of a result
+# whose versions decide the bits of a result
+PACKAGES = ("numpy", "torch", "onnxruntime", "ai-edge-litert")
 # Absent from the JSON while they are None.
 OPTIONAL = ("groups", "code", "command", "clean", "convention", "chosen_lr", "reliable", "averaged")
 
