@@ -101,8 +101,8 @@ def test_the_doctor_checks_what_is_stated() -> None:
     assert "too few" in few["input"].sentence
 
 
+MODEL = """
 from tests.conventions.conftest import Classifier
-from .conftest import Classifier
 predict = Classifier("Caffe", "BGR")
 """
 
