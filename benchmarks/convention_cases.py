@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -215,14 +215,21 @@ def kind_of(model: str) -> str:
 
 def images_of(case: Case, size: int) -> tuple[Array, Array]:
     """Images and labels of a case: those to search with first, then those to evaluate on."""
-    random = np.random.default_rng(abs(hash_of(case.model + case.shift)) + case.severity)
-    kind = kind_of(case.model)
-    images, labels = pictures(kind, case.model, size, random)
-    if case.shift != "clean" and kind == "digits":
-        images = haze(images, case.severity)
-    elif case.shift != "clean":
-        images = np.asarray(corrupt(images, case.shift, case.severity, seed=0), np.float32)
+    name = case.model.partition("_")[0] if case.model.startswith("cifar") else kind_of(case.model)
+    images, labels = shifted(name, size, case.shift, case.severity)
     return np.ascontiguousarray(turned(images, case.turn)), labels
+
+
+@lru_cache(maxsize=6)
+def shifted(name: str, size: int, shift: str, severity: int) -> tuple[Array, Array]:
+    """Images of a data set with a shift, and their labels; the same for all models."""
+    random = np.random.default_rng(hash_of(name + shift) + severity)
+    images, labels = pictures(name, size, random)
+    if shift != "clean" and name == "digits":
+        images = haze(images, severity)
+    elif shift != "clean":
+        images = np.asarray(corrupt(images, shift, severity, seed=0), np.float32)
+    return images, labels
 
 
 def hash_of(text: str) -> int:
@@ -230,20 +237,20 @@ def hash_of(text: str) -> int:
     return sum(place * ord(letter) for place, letter in enumerate(text, 1))
 
 
-def pictures(kind: str, model: str, size: int, random: np.random.Generator) -> tuple[Array, Array]:
+def pictures(name: str, size: int, random: np.random.Generator) -> tuple[Array, Array]:
     """Clean images and labels."""
-    if kind == "digits":
+    if name == "digits":
         digits = load_digits(0)
         return digits.test, digits.test_labels
-    if kind == "cifar":
-        data: Any = load_dataset(model.partition("_")[0])
-    elif kind == "pacs":
+    if name.startswith("cifar"):
+        data: Any = load_dataset(name)
+    elif name == "pacs":
         from soda_tta.zoo.pacs import halves
 
         data = halves("photo")[1]
     else:
         data = load_dataset("imagenet-val-2000")
-    count = min(len(data.labels), SEARCHED + EVALUATED[kind])
+    count = min(len(data.labels), SEARCHED + EVALUATED[name.rstrip("0123456789")])
     chosen = random.permutation(len(data.labels))[:count]
     view = View((size, size))
     pieces = [view(data.images[chosen[start : start + 64]]) for start in range(0, count, 64)]
