@@ -12,6 +12,7 @@ import numpy as np
 
 from soda_tta.box.facts import OUTPUT_FACTS
 from soda_tta.box.input import Input, check_images
+from soda_tta.box.price import Price
 from soda_tta.box.probabilities import check_probabilities
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
@@ -57,6 +58,8 @@ class Box(ABC):
         last image.
     classes : int or None
         Number of classes; known after the first response.
+    price : Price or None
+        What the model charges, if its description states it.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Box(ABC):
     batch: int = 64
     fixed_batch: bool = False
     classes: int | None = None
+    price: Price | None = None
 
     def __call__(self, images: Array) -> Array:
         """The class probabilities of each image, one row per image.
@@ -197,6 +201,7 @@ class Wrapper(Box):
         self.declared = box.declared
         self.batch = box.batch
         self.fixed_batch = box.fixed_batch
+        self.price = box.price
         for name in OUTPUT_FACTS:
             setattr(self, name, getattr(box, name))
 

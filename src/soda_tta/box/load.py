@@ -10,13 +10,14 @@ from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.rest import RestBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
 from soda_tta.errors import BoxError
 from soda_tta.user_code import load_object, source_digest
 
 # The first that takes a model loads it. To add a kind of model, add its class here.
-BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, OnnxBox, ModuleBox, CallableBox)
+BACKENDS: tuple[type[Backend], ...] = (OpenInferenceBox, RestBox, OnnxBox, ModuleBox, CallableBox)
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 AT_LEAST_0 = ("retries",)

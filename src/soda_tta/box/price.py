@@ -1,0 +1,95 @@
+"""What a deployed model charges: per image, per call or per hour."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+UNITS = {"image": "image", "query": "image", "queries": "image"} | {
+    "call": "call",
+    "request": "call",
+    "hour": "hour",
+}
+FORMS = "1.5 (per 1000 images), '0.002 per call', '1.5 per 1000 calls' or '2.10 per hour'"
+TEXT = re.compile(
+    r"(?P<amount>[\d.]+(?:e-?\d+)?)"
+    r"(?:\s*(?:\bper\b|/)\s*(?P<count>[\d,_]*)\s*(?P<unit>image|query|queries|call|request|hour)s?)?"
+)
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True)
+class Price:
+    """A price in any currency.
+
+    Parameters
+    ----------
+    amount : float
+        For `count` units.
+    unit : {"image", "call", "hour"}, default "image"
+        An image is a query; a call is a request, with one image or several.
+    count : int, default 1000
+        How many units the amount is for.
+
+    Examples
+    --------
+    >>> Price.parse("1.5")
+    Price(amount=1.5, unit='image', count=1000)
+    >>> str(Price.parse("0.002 per call"))
+    '0.002 per call'
+    >>> Price.parse("2 per hour").cost(queries=5000, seconds=1800)
+    1.0
+    """
+
+    amount: float
+    unit: str = "image"
+    count: int = 1000
+
+    @staticmethod
+    def parse(text: str | float | Price) -> Price:
+        """Read a price; a number alone is per 1,000 images. ValueError if it is not a price."""
+        if isinstance(text, Price):
+            return text
+        match = TEXT.fullmatch(str(text).strip())
+        try:
+            amount = float(match["amount"]) if match else float("nan")
+        except ValueError:
+            amount = float("nan")
+        if match is None or not 0 <= amount < float("inf"):
+            raise ValueError(f"{text!r} is not a valid price; write {FORMS}")
+        if match["unit"] is None:
+            return Price(amount)
+        count = int(re.sub("[,_]", "", match["count"]) or 1)
+        if count < 1:
+            raise ValueError(f"{text!r} is not a valid price: it is for nothing; write {FORMS}")
+        return Price(amount, UNITS[match["unit"]], count)
+
+    def cost(
+        self, queries: int, *, calls: int | None = None, seconds: float | None = None
+    ) -> float | None:
+        """What so many queries cost; None if the price needs what is not known.
+
+        Parameters
+        ----------
+        queries : images that were sent.
+        calls : requests; needed by a price per call.
+        seconds : how long the model was in use; needed by a price per hour.
+        """
+        units: float | None = queries
+        if self.unit == "call":
+            units = calls
+        elif self.unit == "hour":
+            units = None if seconds is None else seconds / SECONDS_PER_HOUR
+        return None if units is None else units / self.count * self.amount
+
+    @property
+    def number(self) -> float | str:
+        """The price as JSON: a number if it is per 1,000 images, otherwise its text."""
+        return self.amount if (self.unit, self.count) == ("image", 1000) else str(self)
+
+    def __str__(self) -> str:
+        if self.unit == "image":
+            noun = "query" if self.count == 1 else f"{self.count:,} queries"
+        else:
+            noun = self.unit if self.count == 1 else f"{self.count:,} {self.unit}s"
+        return f"{self.amount:g} per {noun}"
