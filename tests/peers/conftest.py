@@ -69,8 +69,31 @@ def mlserver_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) ->
         yield url
 
 
+@pytest.fixture(scope="session")
+def litserve_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The small model in LitServe: base64 in JSON."""
+    folder = tmp_path_factory.mktemp("litserve")
+    with serving("litserve", "litserve_server.py", small_model, folder, "", "/health") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def bentoml_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The small model in BentoML: image files."""
+    folder = tmp_path_factory.mktemp("bentoml")
+    with serving("bentoml", "bentoml_server.py", small_model, folder, "", "/readyz") as url:
+        yield url
+
+
 @contextmanager
-def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
+def serving(
+    peer: str,
+    script: str,
+    model: Path,
+    folder: Path,
+    path: str = "/v2/models/digits",
+    ready: str = "/ready",
+) -> Iterator[str]:
     """Run one server in `folder`, and end it with every process it started."""
     environment = ROOT / f".venv-{peer}"
     if not (environment / "complete").exists():
@@ -90,8 +113,8 @@ def serving(peer: str, script: str, model: Path, folder: Path) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        url = f"http://127.0.0.1:{port}/v2/models/digits"
-        wait_until_ready(f"{url}/ready", server, log)
+        url = f"http://127.0.0.1:{port}{path}"
+        wait_until_ready(f"{url}{ready}", server, log)
         yield url
     finally:
         end_group(server)

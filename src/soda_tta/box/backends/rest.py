@@ -38,6 +38,9 @@ REMEDIES = {
     415: "the API does not take this kind of file: check format and send under [image], and a "
     "Content-Type under [headers]",
     422: "the API did not understand the request: check [image] (send, field, path, template)",
+    # LitServe and BentoML fail so if an image does not stand where they look for it
+    500: "if every image gets this, check [image] (send, field, path, template), then the log of "
+    "the server",
     429: "send fewer requests at once (workers=1), or try later",
 }
 
