@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
@@ -126,6 +127,10 @@ class Box(ABC):
         output = {name: getattr(self, name) for name in OUTPUT_FACTS}
         return {"fingerprint": self.fingerprint(), "input": self.input.card(), **output}
 
+    def requests(self, count: int) -> int:
+        """The requests that one call about so many images is sent in."""
+        return math.ceil(count / self.batch)
+
     @property
     def at_once(self) -> int:
         """The largest number of images in flight: a failure loses no more responses than this."""
@@ -228,6 +233,9 @@ class Wrapper(Box):
 
     def fingerprint(self) -> str:
         return self.box.fingerprint()
+
+    def requests(self, count: int) -> int:
+        return self.box.requests(count)
 
     @property
     def at_once(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from soda_tta.errors import BoxError
+
 UNITS = {"image": "image", "query": "image", "queries": "image"} | {
     "call": "call",
     "request": "call",
@@ -93,3 +95,29 @@ class Price:
         else:
             noun = self.unit if self.count == 1 else f"{self.count:,} {self.unit}s"
         return f"{self.amount:g} per {noun}"
+
+    def sentence(
+        self, queries: int, *, calls: int | None = None, seconds: float | None = None
+    ) -> str:
+        """What queries cost, or why that is not known; parameters as in `cost`.
+
+        >>> Price(1.5).sentence(2000)
+        '3.00 in total at 1.5 per 1,000 queries'
+        """
+        cost = self.cost(queries, calls=calls, seconds=seconds)
+        if cost is not None:
+            return f"{cost:,.2f} in total at {self}"
+        known = "requests" if self.unit == "call" else "time"
+        return f"at {self}, but the {known} it takes cannot be known before the first response"
+
+
+def as_price(price: Price | float | str | None) -> Price | None:
+    """A price from what a user specifies; BoxError if it is not one.
+
+    >>> as_price(1.5)
+    Price(amount=1.5, unit='image', count=1000)
+    """
+    try:
+        return None if price is None else Price.parse(price)
+    except ValueError as error:
+        raise BoxError(f"{error}.") from error

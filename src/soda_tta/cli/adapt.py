@@ -16,10 +16,10 @@ from soda_tta.cli.options import (
     add_images,
     add_json,
     add_model,
+    add_price,
     clean_from,
     images_from,
     model_from,
-    price,
 )
 from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import BoxError, BudgetError, MethodError, RunError, SodaError
@@ -97,9 +97,7 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--dry-run", action="store_true", help="print what the run would cost; no query is sent"
     )
-    group.add_argument(
-        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
-    )
+    add_price(group)
     group.add_argument(
         "--labels",
         metavar="FILE",
@@ -150,6 +148,7 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
     from soda_tta.storage.run_folder import RunFolder
 
     box = model_from(options)
+    options.price = options.price or box.price
     folder = RunFolder(options.out)
     with Interrupt() as interrupt, Display(quiet=options.json) as display:
         try:
@@ -216,6 +215,10 @@ def run_facts(
 ) -> dict[str, Any]:
     """What came out, as JSON."""
     facts: dict[str, Any] = {**result.summary(), "out": options.out}
+    if options.price is not None:
+        ledger = result.ledger
+        cost = options.price.cost(ledger.total, calls=ledger.calls, seconds=result.seconds)
+        facts |= {"price": options.price.number, "cost": cost}
     if certificate is not None:
         facts["certificate"] = certificate.facts()
     if problem is not None:

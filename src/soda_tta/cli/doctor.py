@@ -18,10 +18,10 @@ from soda_tta.cli.options import (
     add_images,
     add_json,
     add_model,
+    add_price,
     clean_from,
     images_from,
     model_from,
-    price,
 )
 from soda_tta.cli.spelling import as_flags
 from soda_tta.wording import counted
@@ -75,9 +75,7 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--sample", type=int, default=500, metavar="N", help="images to examine (default: 500)"
     )
-    group.add_argument(
-        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
-    )
+    add_price(group)
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     add_json(group)
     parser.set_defaults(run=run)
@@ -90,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
     images = images_from(options)
     box = model_from(options)
+    options.price = options.price or box.price
     with Bar("examining", quiet=options.json) as bar:
         examination = examine(
             images,
@@ -165,10 +164,11 @@ def show(examination: Examination, options: argparse.Namespace, command: str | N
         console.print(f"incomplete: {examination.failure}", style="red", soft_wrap=True)
     by_purpose = [f"{purpose} {count:,}" for purpose, count in examination.queries.items()]
     total = examination.total_queries
+    cost = money(options.price, total, calls=examination.calls, seconds=examination.seconds)
     console.print(
         f"\n{options.images}: {examination.sampled:,} of {counted(examination.images, 'image')}, "
         f"{total:,} of at most {examination.query_limit:,} queries "
-        f"({', '.join(by_purpose) or 'none'}{money(total, options.price)}), "
+        f"({', '.join(by_purpose) or 'none'}{cost}), "
         f"{examination.seconds:.1f} s",
         soft_wrap=True,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.box.facts import FACTS, Fact
+from soda_tta.box.price import Price
 
 if TYPE_CHECKING:
     from soda_tta.box import Box
@@ -27,16 +28,15 @@ def size(text: str) -> tuple[int, int]:
         ) from None
 
 
-def price(text: str) -> float:
-    """A price per 1,000 queries."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not value >= 0:
-        message = f"{text!r} is not a valid price; give a number per 1,000 queries"
-        raise argparse.ArgumentTypeError(message)
-    return value
+def add_price(group: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add --price, the same for every command that prints costs."""
+    group.add_argument(
+        "--price",
+        type=argument_type(Price.parse),
+        metavar="P",
+        help="price, to print costs: per 1,000 queries, or as '0.002 per call' or '2.10 per hour' "
+        "(default: that of the model's description, if it has one)",
+    )
 
 
 def at_least_one(text: str) -> int:
@@ -59,7 +59,8 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         required=required,
         metavar="MODEL",
         help="an .onnx file; http(s)://host:port/v2/models/NAME (Open Inference Protocol: Triton, "
-        "KServe, MLServer); or file.py:function / package.module:function",
+        "KServe, MLServer); a .toml file that describes a REST API (see 'soda-tta describe'); or "
+        "file.py:function / package.module:function",
     )
     for fact in FACTS.values():
         if fact.flag is not None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from soda_tta.box import load_box
+from soda_tta.box.price import Price, as_price
 from soda_tta.data import open_images
 from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count, recommend
 from soda_tta.doctor.examiner import Examiner, Progress
@@ -51,6 +52,8 @@ class Examination:
         The seed it was made with.
     clean_accuracy : float or None
         The accuracy on clean images, if it was specified.
+    calls : int
+        The requests in which the queries were sent.
     """
 
     advice: Advice
@@ -67,6 +70,7 @@ class Examination:
     failure: str | None = None
     seed: int = 0
     clean_accuracy: float | None = None
+    calls: int = 0
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of that name."""
@@ -95,7 +99,7 @@ def examine(
     *,
     clean: Any = None,
     clean_accuracy: float | None = None,
-    price: float | None = None,
+    price: Price | float | str | None = None,
     sample: int = SAMPLE,
     seed: int = 0,
     progress: Progress = lambda done, limit: None,
@@ -116,8 +120,9 @@ def examine(
     clean_accuracy : float, default=None
         The accuracy of the model on the clean images, as a share in (0, 1], if it is known.
         Without it there is at most an upper bound of the accuracy, and no estimate.
-    price : float, default=None
-        Price per 1,000 queries, in any currency. By default no cost is reported.
+    price : float or str, default=None
+        Price in any currency: per 1,000 queries, or as "0.002 per call" or "2.10 per hour". By
+        default that of the model's description, if it has one; otherwise no cost is reported.
     sample : int, default=500
         The most images to examine, and the most clean images. At most two queries are used per
         examined image.
@@ -164,7 +169,17 @@ def examine(
     if examiner.probabilities is not None:
         findings.append(check_image_count(count, examiner.probabilities.shape[1]))
         findings.append(check_scenes(examiner.images, examiner.chosen))
-    findings.append(check_cost(recommendation, count, price))
+    seconds = time.perf_counter() - began
+    asked = max(1, examiner.ledger.total)
+    findings.append(
+        check_cost(
+            recommendation,
+            count,
+            as_price(price) or deployed.price,
+            calls=examiner.ledger.calls / asked,
+            seconds=seconds / asked if examiner.ledger.total else None,
+        )
+    )
     advice, sentence = advise(
         findings,
         examiner.estimate,
@@ -183,10 +198,11 @@ def examine(
         sampled=len(examiner.chosen),
         queries=examiner.ledger.by_purpose(),
         query_limit=examiner.ledger.limit or 0,
-        seconds=round(time.perf_counter() - began, 3),
+        seconds=round(seconds, 3),
         failure=examiner.failure,
         seed=seed,
         clean_accuracy=clean_accuracy,
+        calls=examiner.ledger.calls,
     )
 
 

@@ -129,5 +129,5 @@ def cost_sentence(analysis: Analysis) -> str:
     per_image = total / max(1, analysis.record.count)
     money = ""
     if analysis.cost is not None:
-        money = f", which cost {analysis.cost:,.2f} at {analysis.price:g} per 1,000 queries"
+        money = f", which cost {analysis.cost:,.2f} at {analysis.price}"
     return f"The run used {total:,} queries, {per_image:.4g} per image{money}."

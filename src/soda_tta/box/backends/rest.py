@@ -14,7 +14,7 @@ from soda_tta.box.backends.http import HttpClient, HttpResponse
 from soda_tta.box.backends.open_inference import UNAVAILABLE, describe
 from soda_tta.box.box import Box
 from soda_tta.box.input import Input
-from soda_tta.box.price import Price
+from soda_tta.box.price import Price, as_price
 from soda_tta.box.wrappers.batched import Batched
 from soda_tta.box.wrappers.retrying import RETRIES, Retrying
 from soda_tta.errors import BoxError, BoxUnavailable
@@ -145,12 +145,10 @@ class RestBox(Backend):
         return batch or most
 
     def _price(self) -> Price | None:
-        if self.description.price is None:
-            return None
         try:
-            return Price.parse(self.description.price)
-        except ValueError as error:
-            raise BoxError(f"{self.path}: price is not valid: {error}.") from error
+            return as_price(self.description.price)
+        except BoxError as error:
+            raise BoxError(f"{self.path}: price is not valid: {error}") from error
 
     def _filled_in(self, table: str, texts: dict[str, str]) -> dict[str, str]:
         """Headers or query parameters with the values of their variables."""
