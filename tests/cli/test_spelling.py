@@ -19,7 +19,11 @@ from .conftest import ADAPT, Soda
 SOURCE = Path(soda_tta.__file__).parent
 ARGUMENT = re.compile(r"(?<![\w-])(?<!--set )[a-z]\w*=")
 # Texts that are not printed by commands: the repr of objects, and options of other tools.
-NOT_PRINTED = ("Stream(", "Quantised(", "lr=auto chooses from")
+# of the wire, and of representations
+NOT_PRINTED = (
+    *("Stream(", "Quantised(", "lr=auto chooses from"),
+    *("form-data", "filename=", "SignedHeaders="),
+)
 EXAMPLES = {
     "continue it with resume=True, or choose another out=.": (
         "continue it with --resume, or choose another --out."

@@ -34,6 +34,7 @@ def load_box(model: Any, **options: Any) -> Box:
     ----------
     model : str, Path, torch.nn.Module, callable or Box
         The path of an ONNX file; `http(s)://host:port/v2/models/NAME` (Open Inference Protocol);
+        a TOML file that describes a REST API;
         `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
         which is returned as it is.
     mean, std : float or three floats, default 0 and 1
@@ -53,7 +54,7 @@ def load_box(model: Any, **options: Any) -> Box:
     partial : bool, default False
         The model returns only the top classes, or rounded probabilities. The missing probability
         is shared by the absent classes.
-    batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
+    batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module, 1 for a REST API)
         Images per request.
     output : str, default the only one
         Name of the output with the class scores. ONNX files and models over HTTP.

@@ -13,7 +13,7 @@ from PIL import Image
 from soda_tta.protocols.rest_description import ImageTransport
 from soda_tta.types import Array
 
-FAST = 1  # of PNG's levels of compression: a tenth larger than the usual 6, in a third of the time
+FAST = 1  # of PNG's levels of compression: photographs are 4 % larger than with 6, 3 times sooner
 
 
 def encode_image(pixels: Array, format: str, quality: int = 95) -> bytes:
@@ -61,7 +61,7 @@ def encode_request(files: list[bytes], transport: ImageTransport) -> tuple[bytes
     boundary = uuid.uuid4().hex
     suffix = "jpg" if transport.format == "jpeg" else transport.format
     parts = [
-        (f'name="{name}"', "text/plain; charset=utf-8", text.encode())
+        (f'name="{name}"', "text/plain", text.encode())
         for name, text in transport.form_fields.items()
     ]
     parts += [

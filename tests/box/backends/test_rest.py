@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from soda_tta import adapt
 from soda_tta.box import Ledger, Meter, load_box
 from soda_tta.box.like import load_box_like
 from soda_tta.box.price import Price
@@ -234,6 +235,17 @@ def test_keys_come_from_the_environment_and_are_never_shown(
     monkeypatch.delenv("HF_TOKEN")
     with pytest.raises(BoxError, match=r"headers.Authorization: .* HF_TOKEN is not set"):
         load_box(path)
+
+
+def test_no_file_of_a_run_holds_the_key(
+    api, describe, bytes_of_images, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", KEY)
+    path = describe(more='[headers]\nAuthorization = "Bearer ${HF_TOKEN}"')
+    run = adapt(bytes_of_images, path, method="deployed", out=tmp_path / "run")
+    assert run.ledger.total == run.ledger.calls == len(bytes_of_images)
+    files = [file for file in (tmp_path / "run").rglob("*") if file.is_file()]
+    assert files and not [file for file in files if KEY.encode() in file.read_bytes()]
 
 
 @pytest.mark.parametrize(
