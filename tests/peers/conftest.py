@@ -15,6 +15,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from soda_tta.zoo.digits import hazy_digits
+
 SERVERS = Path(__file__).parent / "servers"
 ROOT = Path(__file__).parents[2]
 STARTUP_LIMIT = 90  # seconds until a server is ready; a few on an idle machine
@@ -70,18 +72,25 @@ def mlserver_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(scope="session")
-def litserve_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The small model in LitServe: base64 in JSON."""
+def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """The model of the demo, and its hazy images as float32."""
+    model, images = hazy_digits(tmp_path_factory.mktemp("digits"))
+    return model, np.load(images).astype(np.float32) / np.float32(255)
+
+
+@pytest.fixture(scope="session")
+def litserve_url(digits: tuple, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The digits in LitServe: base64 in JSON."""
     folder = tmp_path_factory.mktemp("litserve")
-    with serving("litserve", "litserve_server.py", small_model, folder, "", "/health") as url:
+    with serving("litserve", "litserve_server.py", digits[0], folder, "", "/health") as url:
         yield url
 
 
 @pytest.fixture(scope="session")
-def bentoml_url(small_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The small model in BentoML: image files."""
+def bentoml_url(digits: tuple, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The digits in BentoML: image files."""
     folder = tmp_path_factory.mktemp("bentoml")
-    with serving("bentoml", "bentoml_server.py", small_model, folder, "", "/readyz") as url:
+    with serving("bentoml", "bentoml_server.py", digits[0], folder, "", "/readyz") as url:
         yield url
 
 

@@ -106,9 +106,18 @@ class Price:
         """
         cost = self.cost(queries, calls=calls, seconds=seconds)
         if cost is not None:
-            return f"{cost:,.2f} in total at {self}"
+            return f"{in_digits(cost)} in total at {self}"
         known = "requests" if self.unit == "call" else "time"
         return f"at {self}, but the {known} it takes cannot be known before the first response"
+
+
+def in_digits(cost: float) -> str:
+    """A cost with two decimals, or with two digits if it is smaller than that.
+
+    >>> in_digits(1234.5), in_digits(0.00123)
+    ('1,234.50', '0.0012')
+    """
+    return f"{cost:,.2f}" if cost >= 0.01 or not cost else f"{cost:.2g}"
 
 
 def as_price(price: Price | float | str | None) -> Price | None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from soda_tta.box.price import Price
+from soda_tta.box.price import Price, in_digits
 from soda_tta.doctor.finding import Finding
 from soda_tta.engine.plan import Plan, plan_run
 from soda_tta.errors import BudgetError
@@ -111,7 +111,7 @@ def check_cost(
             seconds=None if seconds is None else plan.total * seconds,
         )
         measurements |= {"price": price.number, "cost": cost}
-        money = ", its cost is not known" if cost is None else f", {cost:,.2f} at {price}"
+        money = ", its cost is not known" if cost is None else f", {in_digits(cost)} at {price}"
     return Finding(
         name="cost",
         state="good",

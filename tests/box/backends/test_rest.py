@@ -21,6 +21,7 @@ from soda_tta.box.like import load_box_like
 from soda_tta.box.price import Price
 from soda_tta.box.probabilities import softmax
 from soda_tta.errors import BoxError, BoxUnavailable
+from soda_tta.testing import check_box
 
 MATRIX = np.random.default_rng(5).normal(size=(3, 4))
 NAMES = ["cat", "dog", "emu", "owl"]
@@ -124,6 +125,10 @@ def test_png_in_the_body_arrives_to_the_bit(api, describe, bytes_of_images) -> N
     headers = api.received[0][0]
     assert headers["content-type"] == "image/png" and headers["accept"] == "application/json"
     assert len(api.received) == len(bytes_of_images) and box.batch == 1
+
+
+def test_it_behaves_as_every_box(describe) -> None:
+    check_box(load_box(describe()))
 
 
 def test_floats_are_rounded_and_the_search_knows_it(describe) -> None:

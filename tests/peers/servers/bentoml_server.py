@@ -1,4 +1,4 @@
-"""Serve an ONNX model from a real BentoML: an image as the body or a form field, an object back.
+"""Serve the digits of the demo from a real BentoML: an image as the body or a form field.
 
 `python bentoml_server.py MODEL.onnx PORT`, with the python of .venv-bentoml, in an empty folder.
 """
@@ -34,7 +34,7 @@ class Digits:
 
     def by_label(self, image: Image.Image) -> dict[str, float]:
         pixels = np.asarray(image.convert("RGB")).transpose(2, 0, 1)[None]
-        images = pixels.astype(np.float32) / np.float32(255)
+        images = (pixels.astype(np.float32) / np.float32(255) - np.float32(0.5)) / np.float32(0.25)
         row = self.session.run(None, {"images": images})[0][0]
         return {f"digit {index}": float(score) for index, score in enumerate(row)}
 

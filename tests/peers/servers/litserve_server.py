@@ -1,4 +1,4 @@
-"""Serve an ONNX model from a real LitServe: images in base64 inside JSON, labels with scores back.
+"""Serve the digits of the demo from a real LitServe: base64 inside JSON in, labels with scores out.
 
 `python litserve_server.py MODEL.onnx PORT`, with the python of .venv-litserve, in an empty folder.
 """
@@ -31,7 +31,7 @@ class Digits(litserve.LitAPI):
         files = [base64.b64decode(instance["b64"]) for instance in request["instances"]]
         pixels = [np.asarray(Image.open(io.BytesIO(file)).convert("RGB")) for file in files]
         images = np.stack(pixels).transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255)
-        return images, request.get("top", 10)
+        return (images - np.float32(0.5)) / np.float32(0.25), request.get("top", 10)
 
     def predict(self, request: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
         images, top = request
