@@ -40,4 +40,4 @@ setup: .venv/complete
 	touch $@
 
 clean:
-	rm -rf .venv .venv-triton .venv-mlserver soda-demo
+	rm -rf .venv .venv-triton .venv-mlserver .venv-litserve .venv-bentoml soda-demo

@@ -15,7 +15,7 @@ from soda_tta.box.facts import (
     carried_over,
     unusual,
 )
-from soda_tta.cli.options import MODEL_OPTIONS, add_model
+from soda_tta.cli.model_options import MODEL_OPTIONS, add_model
 
 
 def test_the_table_has_every_field_of_an_input_and_a_box_has_every_output_fact() -> None:

@@ -42,6 +42,22 @@ def test_a_dry_run_prints_the_cost_and_sends_no_query(soda: Soda, model: Any, pl
     assert sorted(place.rglob("*")) == files
 
 
+def test_prices_per_call_and_per_hour(soda: Soda) -> None:
+    dry = [*ADAPT, "--request-size", "5", "--dry-run", "--method", "deployed"]
+    per_call = json.loads(soda(*dry, "--price", "0.5 per call", "--json").out)
+    assert (per_call["price"], per_call["cost"]) == ("0.5 per call", 4)  # 40 images, 5 at a time
+    per_hour = json.loads(soda(*dry, "--price", "2 per hour", "--json").out)
+    assert per_hour["cost"] is None
+    assert "the time it takes cannot be known before" in soda(*dry, "--price", "2/hour").out
+    run = [*ADAPT, "--request-size", "5", "--method", "deployed", "--json"]
+    facts = json.loads(soda(*run, "--out", "calls", "--price", "0.5 per call").out)
+    assert (facts["calls"], facts["cost"]) == (8, 4)
+    facts = json.loads(soda(*run, "--out", "hours", "--price", "3600 per hour").out)
+    assert facts["cost"] == pytest.approx(facts["seconds"], abs=0.001)
+    report = soda("report", "calls", "--price", "0.5 per call", "--out", "page.html", "--json")
+    assert json.loads(report.out)["cost"] == 4
+
+
 def test_soda_e_is_the_default_and_states_what_a_budget_buys(soda: Soda) -> None:
     plan = json.loads(soda(*ADAPT, "--dry-run", "--budget", "60", "--json").out)
     assert plan["method"] == "soda-e" and plan["total"] <= plan["limit"] == 60 * 40

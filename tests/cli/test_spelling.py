@@ -11,7 +11,7 @@ import pytest
 
 import soda_tta
 from soda_tta.cli import build_parser
-from soda_tta.cli.options import MODEL_FLAGS
+from soda_tta.cli.model_options import MODEL_FLAGS
 from soda_tta.cli.spelling import FLAGS, PHRASES, SETTINGS, as_flags
 
 from .conftest import ADAPT, Soda
@@ -19,7 +19,11 @@ from .conftest import ADAPT, Soda
 SOURCE = Path(soda_tta.__file__).parent
 ARGUMENT = re.compile(r"(?<![\w-])(?<!--set )[a-z]\w*=")
 # Texts that are not printed by commands: the repr of objects, and options of other tools.
-NOT_PRINTED = ("Stream(", "Quantised(", "lr=auto chooses from")
+# of the wire, and of representations
+NOT_PRINTED = (
+    *("Stream(", "Quantised(", "lr=auto chooses from"),
+    *("form-data", "filename=", "SignedHeaders="),
+)
 EXAMPLES = {
     "continue it with resume=True, or choose another out=.": (
         "continue it with --resume, or choose another --out."

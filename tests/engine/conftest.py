@@ -70,5 +70,6 @@ def comparable_card(folder: Path) -> dict:
     card = json.loads((folder / "run.json").read_text())
     card.pop("seconds")
     card.pop("queries_per_image")
+    card.pop("calls")  # those that a crash lost count too
     card["queries"].pop("lost", None)  # billed at a crash and reported as lost
     return card

@@ -16,6 +16,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from soda_tta.zoo.digits import hazy_digits
+
 SERVERS = Path(__file__).parent / "servers"
 ROOT = Path(__file__).parents[2]
 STARTUP_LIMIT = 90  # seconds until a server is ready; a few on an idle machine
@@ -119,8 +121,41 @@ def encrypted_triton(
         yield peer.grpc.replace("grpc", "grpcs"), folder / "authority.pem"
 
 
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """The model of the demo, and its hazy images as float32."""
+    model, images = hazy_digits(tmp_path_factory.mktemp("digits"))
+    return model, np.load(images).astype(np.float32) / np.float32(255)
+
+
+@pytest.fixture(scope="session")
+def litserve_url(digits: tuple, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The digits in LitServe: base64 in JSON."""
+    folder = tmp_path_factory.mktemp("litserve")
+    model = digits[0]
+    with serving("litserve", "litserve_server.py", model, folder, path="", ready="/health") as peer:
+        yield peer.http
+
+
+@pytest.fixture(scope="session")
+def bentoml_url(digits: tuple, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The digits in BentoML: image files."""
+    folder = tmp_path_factory.mktemp("bentoml")
+    model = digits[0]
+    with serving("bentoml", "bentoml_server.py", model, folder, path="", ready="/readyz") as peer:
+        yield peer.http
+
+
 @contextmanager
-def serving(peer: str, script: str, model: Path, folder: Path, *more: Path) -> Iterator[Peer]:
+def serving(
+    peer: str,
+    script: str,
+    model: Path,
+    folder: Path,
+    *more: Path,
+    path: str = "/v2/models/digits",
+    ready: str = "/ready",
+) -> Iterator[Peer]:
     """Run one server in `folder`, and end it with every process it started."""
     environment = ROOT / f".venv-{peer}"
     if not (environment / "complete").exists():
@@ -142,8 +177,8 @@ def serving(peer: str, script: str, model: Path, folder: Path, *more: Path) -> I
             start_new_session=True,
         )
     try:
-        url = f"http://127.0.0.1:{http_port}/v2/models/digits"
-        wait_until_ready(f"{url}/ready", server, log)
+        url = f"http://127.0.0.1:{http_port}{path}"
+        wait_until_ready(f"{url}{ready}", server, log)
         yield Peer(url, f"grpc://127.0.0.1:{grpc_port}/digits")
     finally:
         end_group(server)

@@ -4,6 +4,7 @@ from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.open_inference_grpc import OpenInferenceGrpcBox
 from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.rest import RestBox
 from soda_tta.box.backends.tflite import TfliteBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box, Wrapper
@@ -11,6 +12,7 @@ from soda_tta.box.input import Input
 from soda_tta.box.ledger import Ledger
 from soda_tta.box.load import load_box
 from soda_tta.box.meter import Meter
+from soda_tta.box.price import Price
 from soda_tta.box.wrappers.batched import Batched
 from soda_tta.box.wrappers.cached import Cached
 from soda_tta.box.wrappers.metered import Metered
@@ -31,8 +33,10 @@ __all__ = [
     "OnnxBox",
     "OpenInferenceBox",
     "OpenInferenceGrpcBox",
+    "Price",
     "Quantised",
     "Recorded",
+    "RestBox",
     "Retrying",
     "TfliteBox",
     "Wrapper",

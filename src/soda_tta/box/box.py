@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
@@ -13,6 +14,7 @@ import numpy as np
 
 from soda_tta.box.facts import OUTPUT_FACTS
 from soda_tta.box.input import Input, check_images
+from soda_tta.box.price import Price
 from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
@@ -62,6 +64,8 @@ class Box(ABC):
         Number of classes; known after the first response.
     class_names : tuple of str or None
         Names of the classes, if the model declares them.
+    price : Price or None
+        What the model charges, if its description states it.
 
     Examples
     --------
@@ -81,6 +85,7 @@ class Box(ABC):
     fixed_batch: bool = False
     classes: int | None = None
     class_names: tuple[str, ...] | None = None
+    price: Price | None = None
 
     def __call__(self, images: Array) -> Array:
         """The class probabilities of each image, one row per image.
@@ -145,6 +150,10 @@ class Box(ABC):
         """Everything that determines the responses, as plain JSON."""
         output = {name: getattr(self, name) for name in OUTPUT_FACTS}
         return {"fingerprint": self.fingerprint(), "input": self.input.card(), **output}
+
+    def requests(self, count: int) -> int:
+        """The requests that one call about so many images is sent in."""
+        return math.ceil(count / self.batch)
 
     @property
     def at_once(self) -> int:
@@ -225,6 +234,7 @@ class Wrapper(Box):
         self.batch = box.batch
         self.fixed_batch = box.fixed_batch
         self.class_names = box.class_names
+        self.price = box.price
         for name in OUTPUT_FACTS:
             setattr(self, name, getattr(box, name))
 
@@ -259,6 +269,9 @@ class Wrapper(Box):
 
     def fingerprint(self) -> str:
         return self.box.fingerprint()
+
+    def requests(self, count: int) -> int:
+        return self.box.requests(count)
 
     @property
     def at_once(self) -> int:

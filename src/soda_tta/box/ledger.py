@@ -40,18 +40,27 @@ class Ledger:
         self.book = book or Book(None)
         self.queries: dict[str, int] = {}
         earlier = self.book.opened()
+        self.calls = self.book.calls()  # requests that were, or may have been, billed
         self.retried = earlier.pop(RETRIED, 0)
         self.lost = sum(earlier.values())
         self._lock = threading.Lock()
 
-    def spend(self, queries: int, purpose: str) -> None:
-        """Write down queries about to be sent; refuse all of them if one would exceed the limit."""
+    def spend(self, queries: int, purpose: str, *, calls: int = 1) -> None:
+        """Write down queries about to be sent; refuse all of them if one would exceed the limit.
+
+        Parameters
+        ----------
+        queries : images.
+        purpose : what they are spent on.
+        calls : the requests they are sent in.
+        """
         if queries < 0:
             raise ValueError(f"{queries} queries cannot be spent.")
         with self._lock:
             self._check(queries, purpose)
             self.book.append(purpose, queries)
             self.queries[purpose] = self.queries.get(purpose, 0) + queries
+            self.calls += calls if queries else 0
 
     def check(self, queries: int, purpose: str) -> None:
         """Refuse queries that would exceed the limit, without counting them."""
@@ -67,7 +76,7 @@ class Ledger:
             f"{self.total} are spent{in_vain}. Raise the budget."
         )
 
-    def unanswered(self, queries: int, purpose: str, *, sent: bool) -> None:
+    def unanswered(self, queries: int, purpose: str, *, sent: bool, calls: int = 1) -> None:
         """Count queries that got no response: as retried if they were sent, else not at all."""
         with self._lock:
             self.book.take_back(purpose, queries, instead=RETRIED if sent else None)
@@ -75,6 +84,7 @@ class Ledger:
             if not self.queries[purpose]:
                 del self.queries[purpose]
             self.retried += queries if sent else 0
+            self.calls -= 0 if sent else calls
 
     def recover(self, queries: int, purpose: str) -> None:
         """Count queries of an earlier process whose responses are stored: they are not lost."""

@@ -11,6 +11,7 @@ from soda_tta.box.backends.onnx_runtime import OnnxBox
 from soda_tta.box.backends.open_inference import OpenInferenceBox
 from soda_tta.box.backends.open_inference_grpc import OpenInferenceGrpcBox
 from soda_tta.box.backends.python import CallableBox
+from soda_tta.box.backends.rest import RestBox
 from soda_tta.box.backends.tflite import TfliteBox
 from soda_tta.box.backends.torch_module import ModuleBox
 from soda_tta.box.box import Box
@@ -22,6 +23,7 @@ from soda_tta.user_code import load_object, source_digest
 BACKENDS: tuple[type[Backend], ...] = (
     OpenInferenceBox,
     OpenInferenceGrpcBox,
+    RestBox,
     OnnxBox,
     TfliteBox,
     ModuleBox,
@@ -45,6 +47,7 @@ def load_box(model: Any, **options: Any) -> Box:
     model : str, Path, torch.nn.Module, callable or Box
         The path of an ONNX or TFLite file; `http(s)://host:port/v2/models/NAME` or
         `grpc(s)://host:port/NAME` (Open Inference Protocol);
+        a TOML file that describes a REST API;
         `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
         which is returned as it is.
     input : {"auto"}, optional
@@ -81,7 +84,7 @@ def load_box(model: Any, **options: Any) -> Box:
         is shared by the absent classes.
     background : bool, default False
         Class 0 of the model is the background. It is left out, and class 1 becomes class 0.
-    batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module)
+    batch : int, default 64 (256 for a callable, up to 32 for a PyTorch module, 1 for a REST API)
         Images per request.
     output : str, default the only one
         Name of the output with the class scores. ONNX and TFLite files, and served models.

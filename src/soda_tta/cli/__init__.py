@@ -21,6 +21,7 @@ from soda_tta.cli import (
     corrupt,
     data,
     demo,
+    describe,
     doctor,
     export,
     judge,
@@ -32,7 +33,7 @@ from soda_tta.errors import SodaError
 
 COMMANDS = (
     *(demo, doctor, adapt, judge, apply, export, report),
-    *(methods, corrupt, data, bench, completion),
+    *(methods, describe, corrupt, data, bench, completion),
 )
 NO_SPACE = "No space left on device: free some and run again"
 UNEXPECTED = 70  # EX_SOFTWARE: a bug of ours

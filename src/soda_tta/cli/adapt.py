@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display
 from soda_tta.cli.dry_run import dry_run
+from soda_tta.cli.image_options import add_clean, add_images, clean_from, images_from
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.labels import certify_run, check_labels, judged_by_labels
-from soda_tta.cli.options import (
-    add_clean,
-    add_images,
-    add_input,
-    add_json,
-    add_model,
-    clean_from,
-    images_from,
-    model_from,
-    price,
-)
+from soda_tta.cli.model_options import add_input, add_model, model_from
+from soda_tta.cli.options import add_json, add_price
 from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import (
     BoxError,
@@ -108,9 +100,7 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--dry-run", action="store_true", help="print what the run would cost; no query is sent"
     )
-    group.add_argument(
-        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
-    )
+    add_price(group)
     group.add_argument(
         "--labels",
         metavar="FILE",
@@ -161,6 +151,7 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
     from soda_tta.storage.run_folder import RunFolder
 
     box = model_from(options, auto=options.input == "auto")
+    options.price = options.price or box.price
     folder = RunFolder(options.out)
     with Interrupt() as interrupt, Display(quiet=options.json) as display:
         try:
@@ -228,6 +219,10 @@ def run_facts(
 ) -> dict[str, Any]:
     """What came out, as JSON."""
     facts: dict[str, Any] = {**result.summary(), "out": options.out}
+    if options.price is not None:
+        ledger = result.ledger
+        cost = options.price.cost(ledger.total, calls=ledger.calls, seconds=result.seconds)
+        facts |= {"price": options.price.number, "cost": cost}
     if certificate is not None:
         facts["certificate"] = certificate.facts()
     if problem is not None:

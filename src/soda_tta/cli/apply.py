@@ -11,8 +11,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display
+from soda_tta.cli.image_options import add_images, images_from
 from soda_tta.cli.interrupt import Interrupt
-from soda_tta.cli.options import add_images, add_json, add_model, images_from, model_options
+from soda_tta.cli.model_options import add_model, model_options
+from soda_tta.cli.options import add_json
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import BoxError, ImageError, SodaError
 from soda_tta.wording import counted

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from soda_tta.cli.image_options import add_images, reading_of
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
-from soda_tta.cli.options import add_images, add_json, reading_of
+from soda_tta.cli.options import add_json
 
 EXAMPLES = """\
 examples:

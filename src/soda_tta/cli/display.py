@@ -7,6 +7,7 @@ import sys
 import textwrap
 from typing import Any
 
+from soda_tta.box.price import Price, as_price
 from soda_tta.cli.spelling import as_flags
 from soda_tta.engine import progress
 from soda_tta.foreign_text import printable
@@ -38,8 +39,13 @@ def print_columns(margin: str, text: str) -> None:
         print(" " * len(margin) + line)
 
 
-def money(queries: int, price: float | None) -> str:
-    """What queries cost, given a price per 1,000."""
-    if price is None:
-        return ""
-    return f"; {queries / 1000 * price:,.2f} in total at {price:g} per 1,000 queries"
+def money(
+    price: Price | float | str | None,
+    queries: int,
+    *,
+    calls: int | None = None,
+    seconds: float | None = None,
+) -> str:
+    """What queries cost, to append to their number; nothing without a price."""
+    known = as_price(price)
+    return "" if known is None else f"; {known.sentence(queries, calls=calls, seconds=seconds)}"

@@ -14,17 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.options import (
-    add_clean,
-    add_images,
-    add_input,
-    add_json,
-    add_model,
-    clean_from,
-    images_from,
-    model_from,
-    price,
-)
+from soda_tta.cli.image_options import add_clean, add_images, clean_from, images_from
+from soda_tta.cli.model_options import add_input, add_model, model_from
+from soda_tta.cli.options import add_json, add_price
 from soda_tta.cli.spelling import as_flags
 from soda_tta.wording import counted
 
@@ -83,9 +75,7 @@ def add_to(commands: Any) -> None:
     group.add_argument(
         "--sample", type=int, default=500, metavar="N", help="images to examine (default: 500)"
     )
-    group.add_argument(
-        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
-    )
+    add_price(group)
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
     add_json(group)
     parser.set_defaults(run=run)
@@ -100,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
     stated = any(getattr(options, name) is not None for name in STATED)
     search = options.input == "auto"
     box = model_from(options, auto=search and not stated)
+    options.price = options.price or box.price
     with Bar("examining", quiet=options.json) as bar:
         examination = examine(
             images,
@@ -178,10 +169,11 @@ def show(examination: Examination, options: argparse.Namespace, command: str | N
         console.print(f"incomplete: {examination.failure}", style="red", soft_wrap=True)
     by_purpose = [f"{purpose} {count:,}" for purpose, count in examination.queries.items()]
     total = examination.total_queries
+    cost = money(options.price, total, calls=examination.calls, seconds=examination.seconds)
     console.print(
         f"\n{options.images}: {examination.sampled:,} of {counted(examination.images, 'image')}, "
         f"{total:,} of at most {examination.query_limit:,} queries "
-        f"({', '.join(by_purpose) or 'none'}{money(total, options.price)}), "
+        f"({', '.join(by_purpose) or 'none'}{cost}), "
         f"{examination.seconds:.1f} s",
         soft_wrap=True,
     )

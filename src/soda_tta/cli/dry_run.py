@@ -8,9 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import money, table
-from soda_tta.cli.options import clean_from, model_from
+from soda_tta.cli.image_options import clean_from
+from soda_tta.cli.model_options import model_from
 
 if TYPE_CHECKING:
+    from soda_tta.box.price import Price
     from soda_tta.data import Images
     from soda_tta.engine.plan import Plan
     from soda_tta.methods import Method
@@ -32,8 +34,10 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     }
     plan = plan_run(method, len(images), options.budget, aside)
     check_call(method, at_working_size(images, box.input.view), box, options.seed)
+    price = options.price or box.price
+    calls = box.requests(plan.total)
     if options.json:
-        print(json.dumps(plan_facts(plan, method, options.price)))
+        print(json.dumps(plan_facts(plan, method, price, calls)))
         return 0
     parts = [f"{purpose} {queries:,}" for purpose, queries in plan.queries.items()]
     print(f"{method.name} would send at most {plan.total:,} queries; none was sent.")
@@ -41,14 +45,14 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
         ("images", f"{plan.images:,}"),
         ("plan", method.outline(plan)),
         ("queries", ", ".join(parts)),
-        ("per image", f"{plan.queries_per_image:.2f}{money(plan.total, options.price)}"),
+        ("per image", f"{plan.queries_per_image:.2f}{money(price, plan.total, calls=calls)}"),
     ]
     print(table(rows))
     return 0
 
 
-def plan_facts(plan: Plan, method: Method, price: float | None) -> dict[str, Any]:
-    """A plan as JSON."""
+def plan_facts(plan: Plan, method: Method, price: Price | None, calls: int) -> dict[str, Any]:
+    """A plan as JSON; the cost is null if the price is per hour."""
     facts = {
         **asdict(plan),
         "total": plan.total,
@@ -57,5 +61,5 @@ def plan_facts(plan: Plan, method: Method, price: float | None) -> dict[str, Any
         "queries_per_image": plan.queries_per_image,
     }
     if price is not None:
-        facts |= {"price": price, "cost": plan.total / 1000 * price}
+        facts |= {"price": price.number, "cost": price.cost(plan.total, calls=calls)}
     return facts

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.box.facts import FACTS
-from soda_tta.cli.options import add_fact, add_json
+from soda_tta.cli.model_options import add_fact
+from soda_tta.cli.options import add_json
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import SodaError
 

@@ -8,14 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.display import Display, table
-from soda_tta.cli.options import (
-    add_json,
-    add_model,
-    add_reading,
-    model_options,
-    reading_of,
-    size,
-)
+from soda_tta.cli.image_options import add_reading, reading_of, size
+from soda_tta.cli.model_options import add_model, model_options
+from soda_tta.cli.options import add_json
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import RunError
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.cli.display import table
-from soda_tta.cli.options import add_clean_accuracy, add_json, price
+from soda_tta.cli.image_options import add_clean_accuracy
+from soda_tta.cli.options import add_json, add_price
 from soda_tta.foreign_text import printable
 
 EXAMPLES = """\
@@ -58,9 +59,7 @@ def add_to(commands: Any) -> None:
         help="a run on clean images (adapt --method deployed), for runs made without --clean",
     )
     add_clean_accuracy(parser)
-    parser.add_argument(
-        "--price", type=price, metavar="P", help="price per 1,000 queries, to print costs"
-    )
+    add_price(parser)
     parser.add_argument(
         "--out",
         metavar="FILE",

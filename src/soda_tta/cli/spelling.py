@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 
-from soda_tta.cli.options import MODEL_FLAGS
+from soda_tta.cli.model_options import MODEL_FLAGS
 from soda_tta.foreign_text import printable
 
 # Whole phrases, where a flag alone would not make sense.

@@ -13,6 +13,7 @@ from soda_tta.display.blocks import bar, histogram
 from soda_tta.foreign_text import printable
 
 if TYPE_CHECKING:
+    from soda_tta.box.price import Price
     from soda_tta.engine.run import Run
 
 WIDTH = 16  # of the names on the left
@@ -23,7 +24,7 @@ def print_summary(
     *,
     images: str,
     out: str | None = None,
-    price: float | None = None,
+    price: Price | float | None = None,
     labels: str | None = None,
     classes: str | None = None,
 ) -> None:
@@ -39,7 +40,8 @@ def print_summary(
     console.print(f"{run.card.method} on {images}", style="bold", markup=False)
     line("images", f"{len(run.before):,}{preparation(run)}")
     line("queries", f"{run.ledger.total:,} ({spent})")
-    line("per image", f"{run.queries_per_image:.2f}{money(run.ledger.total, price)}")
+    cost = money(price, run.ledger.total, calls=run.ledger.calls, seconds=run.seconds)
+    line("per image", f"{run.queries_per_image:.2f}{cost}")
     if run.after is None:
         line("answers changed", "not known yet: the adapted images were not sent to the model")
     else:

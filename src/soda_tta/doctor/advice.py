@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from soda_tta.box.price import Price, in_digits
 from soda_tta.doctor.finding import Finding
 from soda_tta.engine.plan import Plan, plan_run
 from soda_tta.errors import BudgetError
@@ -67,8 +68,23 @@ def images_needed(images: int) -> int:
     return next(count for count in range(images, 10_000) if recommend(count).is_feasible)
 
 
-def check_cost(recommendation: Recommendation, images: int, price: float | None) -> Finding:
-    """The queries of the recommended run, and their cost at `price` per 1,000 queries."""
+def check_cost(
+    recommendation: Recommendation,
+    images: int,
+    price: Price | None = None,
+    *,
+    calls: float = 1.0,
+    seconds: float | None = None,
+) -> Finding:
+    """The queries of the recommended run, and their cost.
+
+    Parameters
+    ----------
+    recommendation, images : the run, and its number of images.
+    price : what the model charges.
+    calls : requests per query, as measured.
+    seconds : time per query, as measured; None if nothing was.
+    """
     method = recommendation.method
     budget = recommendation.budget
     plan = recommendation.plan
@@ -89,9 +105,13 @@ def check_cost(recommendation: Recommendation, images: int, price: float | None)
     }
     money = ""
     if price is not None:
-        cost = plan.total / 1000 * price
-        measurements |= {"price": price, "cost": cost}
-        money = f", {cost:,.2f} at {price:g} per 1,000 queries"
+        cost = price.cost(
+            plan.total,
+            calls=math.ceil(plan.total * calls),
+            seconds=None if seconds is None else plan.total * seconds,
+        )
+        measurements |= {"price": price.number, "cost": cost}
+        money = ", its cost is not known" if cost is None else f", {in_digits(cost)} at {price}"
     return Finding(
         name="cost",
         state="good",

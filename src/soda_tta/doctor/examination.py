@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from soda_tta.box import load_box
+from soda_tta.box.price import Price, as_price
 from soda_tta.data import open_images
 from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count, recommend
 from soda_tta.doctor.examiner import Examiner, Progress
@@ -52,6 +53,8 @@ class Examination:
         The accuracy on clean images, if it was specified.
     convention : dict or None
         The input convention that was found, and the evidence for it; None if it was not searched.
+    calls : int
+        The requests in which the queries were sent.
     """
 
     advice: Advice
@@ -69,6 +72,7 @@ class Examination:
     seed: int = 0
     clean_accuracy: float | None = None
     convention: dict[str, Any] | None = None
+    calls: int = 0
 
     def __getitem__(self, name: str) -> Finding:
         """The finding of that name."""
@@ -97,7 +101,7 @@ def examine(
     *,
     clean: Any = None,
     clean_accuracy: float | None = None,
-    price: float | None = None,
+    price: Price | float | str | None = None,
     check_input: bool = False,
     sample: int = SAMPLE,
     seed: int = 0,
@@ -119,8 +123,9 @@ def examine(
     clean_accuracy : float, default=None
         The accuracy of the model on the clean images, as a share in (0, 1], if it is known.
         Without it there is at most an upper bound of the accuracy, and no estimate.
-    price : float, default=None
-        Price per 1,000 queries, in any currency. By default no cost is reported.
+    price : float or str, default=None
+        Price in any currency: per 1,000 queries, or as "0.002 per call" or "2.10 per hour". By
+        default that of the model's description, if it has one; otherwise no cost is reported.
     check_input : bool, default=False
         Whether another input convention is surely better than what is stated about the model, with
         at most 1,000 more queries. A box loaded with `input="auto"` is examined with the
@@ -170,7 +175,17 @@ def examine(
     if examiner.probabilities is not None:
         findings.append(check_image_count(count, examiner.probabilities.shape[1]))
         findings.append(check_scenes(examiner.images, examiner.chosen))
-    findings.append(check_cost(recommendation, count, price))
+    seconds = time.perf_counter() - began
+    asked = max(1, examiner.ledger.total)
+    findings.append(
+        check_cost(
+            recommendation,
+            count,
+            as_price(price) or examiner.box.price,
+            calls=examiner.ledger.calls / asked,
+            seconds=seconds / asked if examiner.ledger.total else None,
+        )
+    )
     advice, sentence = advise(
         findings,
         examiner.estimate,
@@ -189,11 +204,12 @@ def examine(
         sampled=len(examiner.chosen),
         queries=examiner.ledger.by_purpose(),
         query_limit=examiner.ledger.limit or 0,
-        seconds=round(time.perf_counter() - began, 3),
+        seconds=round(seconds, 3),
         failure=examiner.failure,
         seed=seed,
         clean_accuracy=clean_accuracy,
         convention=None if examiner.convention is None else examiner.convention.card(),
+        calls=examiner.ledger.calls,
     )
 
 

@@ -152,6 +152,7 @@ def judge_by_images(
     ledger = Ledger()
     ledger.queries = dict(run.ledger.queries)
     ledger.queries["judge"] = ledger.queries.get("judge", 0) + QUERIES * used
+    ledger.calls = run.ledger.calls + meter.ledger.calls
     return replace(decided(run, candidate, verdict), ledger=ledger)
 
 

@@ -131,6 +131,7 @@ class Run:
             "reason": self.reason,
             "queries": self.ledger.by_purpose(),
             "queries_per_image": self.queries_per_image,
+            "calls": self.ledger.calls,
             "changed_answers": None if self.after is None else self.changed,
             "mean_confidence": {
                 "before": mean_confidence(self.before),
@@ -183,6 +184,7 @@ class Run:
             raise RunError(f"{path} is incomplete: {' '.join(problems)}")
         ledger = Ledger()
         ledger.queries = dict(stored.queries)
+        ledger.calls = stored.calls or 0
         verdict = facts.get("verdict")
         try:
             return Run(

@@ -42,7 +42,7 @@ def write_report(
     images: Any = None,
     labels: Any = None,
     classes: Any = None,
-    price: float | None = None,
+    price: float | str | None = None,
     clean: Any = None,
     clean_accuracy: float | None = None,
 ) -> Report:
@@ -71,8 +71,9 @@ def write_report(
     clean_accuracy : float, default=None
         The accuracy known for the clean images, as a share in (0, 1]. Without it the page shows at
         most an upper bound of the accuracy. By default what the run was given.
-    price : float, default=None
-        Price per 1,000 queries, in any currency. By default no cost is shown.
+    price : float or str, default=None
+        Price in any currency: per 1,000 queries, or as "0.002 per call" or "2.10 per hour". By
+        default no cost is shown.
 
     Returns
     -------

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.box.price import Price
 from soda_tta.judging.estimate import Estimate, NoEstimate, estimate_accuracy
 from soda_tta.report.labels import Labels
 from soda_tta.report.predictions import (
@@ -76,7 +77,7 @@ class Analysis:
     no_estimate: dict[str, str] = field(default_factory=dict)
     labelled: LabelledResults | None = None
     class_names: list[str] = field(default_factory=list)
-    price: float | None = None  # per 1,000 queries
+    price: Price | None = None
 
     @property
     def changed(self) -> int | None:
@@ -107,7 +108,11 @@ class Analysis:
 
     @property
     def cost(self) -> float | None:
-        return None if self.price is None else self.record.total_queries / 1000 * self.price
+        """What the run cost; None without a price, or if it needs what is not stored."""
+        if self.price is None:
+            return None
+        record = self.record
+        return self.price.cost(record.total_queries, calls=record.calls, seconds=record.seconds)
 
     def facts(self) -> dict[str, Any]:
         """The same as plain JSON, for pipelines."""
@@ -144,11 +149,11 @@ def analyse(
     record: RunRecord,
     labels: Labels | None = None,
     classes: tuple[str, ...] | None = None,
-    price: float | None = None,
+    price: Price | None = None,
 ) -> Analysis:
     """Compute the numbers of a run's page.
 
-    `classes` are the names of the model's classes; `price` is per 1,000 queries.
+    `classes` are the names of the model's classes.
     """
     analysis = Analysis(record, price=price)
     if record.before is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from soda_tta.box.price import Price, as_price
 from soda_tta.data import Images
 from soda_tta.engine.clean import check_accuracy
 from soda_tta.engine.run import Run
@@ -25,7 +26,7 @@ def build_page(
     images: Any,
     labels: Any,
     classes: Any,
-    price: float | None,
+    price: Price | float | str | None,
     clean: Any = None,
     clean_accuracy: float | None = None,
 ) -> tuple[str, dict[str, Any]]:
@@ -49,7 +50,7 @@ def build_page(
     class_names = None if classes is None else read_classes(classes)
     labels_of_runs = [_read_labels_of(record, labels, class_names) for record in records]
     analyses = [
-        analyse(record, run_labels, class_names, price)
+        analyse(record, run_labels, class_names, as_price(price))
         for record, run_labels in zip(records, labels_of_runs, strict=True)
     ]
     pictures = (

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.box.price import in_digits
 from soda_tta.data import Images
 from soda_tta.report import figures
 from soda_tta.report.analysis import Analysis, LabelledResults
@@ -56,7 +57,7 @@ def _column(analysis: Analysis) -> dict[str, str]:
         "queries per image": f"{record.total_queries / max(1, record.count):.4g}",
     }
     if analysis.cost is not None:
-        facts["cost"] = f"{analysis.cost:,.2f}"
+        facts["cost"] = in_digits(analysis.cost)
     if analysis.changed is not None:
         facts["predictions changed"] = f"{analysis.changed:,}"
     if analysis.labelled is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from soda_tta.box.price import in_digits
 from soda_tta.report.analysis import Analysis, LabelledResults
 from soda_tta.wording import counted
 
@@ -127,7 +128,7 @@ def cost_sentence(analysis: Analysis) -> str:
     """The queries of the run, in total, per image, and in money if a price is specified."""
     total = analysis.record.total_queries
     per_image = total / max(1, analysis.record.count)
-    money = ""
+    money = "" if analysis.price is None else ", whose cost is not known"
     if analysis.cost is not None:
-        money = f", which cost {analysis.cost:,.2f} at {analysis.price:g} per 1,000 queries"
+        money = f", which cost {in_digits(analysis.cost)} at {analysis.price}"
     return f"The run used {total:,} queries, {per_image:.4g} per image{money}."

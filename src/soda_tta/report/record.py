@@ -33,6 +33,7 @@ class RunRecord:
     clean: Array | None = None  # responses to clean images
     adaptor: Adaptor | None = None
     queries: dict[str, int] = field(default_factory=dict)  # by purpose
+    calls: int | None = None  # requests; None if the run was made by an earlier version
     history: Sequence[Step] = ()
     stopped: str | None = None  # None: the run has not finished
     reason: str = ""
@@ -80,6 +81,7 @@ def record_of(run: Run, title: str | None = None) -> RunRecord:
         clean_accuracy=(run.card.clean or {}).get("accuracy"),
         adaptor=run.adaptor,
         queries=run.ledger.by_purpose(),
+        calls=run.ledger.calls,
         history=run.history,
         stopped=run.stopped,
         reason=run.reason,
@@ -112,6 +114,7 @@ def read_record(folder: Path) -> RunRecord:
         clean=stored.clean,
         clean_accuracy=(facts.get("clean") or {}).get("accuracy"),
         queries=stored.queries,
+        calls=stored.calls,
         stopped=stored.stopped,
         reason=str(facts.get("reason") or ""),
         names=stored.names,

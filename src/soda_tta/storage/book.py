@@ -58,6 +58,13 @@ class Book:
             totals[purpose] = totals.get(purpose, 0) + int(queries)
         return totals
 
+    def calls(self) -> int:
+        """The requests that were sent, one line each; those that never left were taken back."""
+        if self.path is None or not self.path.exists():
+            return 0
+        lines = complete_lines(self.path.read_bytes()).splitlines()
+        return sum(-1 if line.split()[1].startswith(b"-") else 1 for line in lines)
+
     def opened(self) -> dict[str, int]:
         """All queries written down, in a file that can be continued; RunError if it is damaged."""
         try:

@@ -115,6 +115,7 @@ ENTRIES = {
     "stopped": STOPPED,
     "reason": TEXT,
     "queries": optional(object_of(COUNT)),
+    "calls": optional(COUNT),
     "mean_confidence": OBJECT,
     "mean_confidence.before": optional(NUMBER),
     "mean_confidence.after": optional(NUMBER),

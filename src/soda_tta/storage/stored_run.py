@@ -37,6 +37,7 @@ class StoredRun:
     steps: list[dict[str, Any]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     queries: dict[str, int] = field(default_factory=dict)  # by purpose
+    calls: int | None = None  # requests; None if the run was made by an earlier version
     missing: list[str] = field(default_factory=list)  # sentences
 
     @property
@@ -57,6 +58,7 @@ def read_run_folder(path: str | Path) -> StoredRun:
         _read_unfinished(stored)
     else:
         stored.queries = dict(stored.facts.get("queries") or {})
+        stored.calls = stored.facts.get("calls")
         _read_answers(stored)
         _read_history(stored, folder / HISTORY)
         _read_names(stored)
@@ -137,6 +139,7 @@ def _read_unfinished(stored: StoredRun) -> None:
         if not book.exists():
             raise FileNotFoundError
         stored.queries = Book(book).by_purpose()
+        stored.calls = Book(book).calls()
     except (OSError, ValueError) as error:
         stored.missing.append(f"Queries: the ledger cannot be read ({reason_of(error)}).")
 

@@ -74,6 +74,9 @@ class Batched(Wrapper):
             size = max(1, min(size, math.ceil(count / self.workers)))
         return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
+    def requests(self, count: int) -> int:
+        return len(self.places(count))
+
     def __call__(self, images: Array) -> Array:
         images = check_images(images)
         if len(self.places(len(images))) < 2:

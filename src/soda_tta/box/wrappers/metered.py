@@ -38,11 +38,12 @@ class Metered(Wrapper):
 
     def __call__(self, images: Array) -> Array:
         images = check_images(images)  # what cannot be sent is not billed
-        self.ledger.spend(len(images), self.purpose)
+        calls = self.box.requests(len(images))
+        self.ledger.spend(len(images), self.purpose, calls=calls)
         try:
             probabilities = self.box(images)
         except BoxUnavailable as error:
-            self.ledger.unanswered(len(images), self.purpose, sent=error.sent)
+            self.ledger.unanswered(len(images), self.purpose, sent=error.sent, calls=calls)
             raise
         self.responded(self.purpose, len(images))
         return probabilities
