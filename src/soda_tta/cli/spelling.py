@@ -20,6 +20,7 @@ PHRASES = {
     ", or give module=": "",  # from Python only
     'specify groups="none"': "specify --group-by none",
     "state with groups= which": "state with --group-by which",
+    "pass one name per class (class_names=[...]), or pack": "pack",
     "judge by one of labels=, images= (with box=) and accept=True": "give one kind of evidence",
 }
 # Arguments of library functions that are options of commands.
