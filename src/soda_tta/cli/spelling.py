@@ -27,7 +27,7 @@ PHRASES = {
 OPTIONS = (
     *("images", "size", "out", "resume", "force", "method", "budget", "seed", "price"),
     *("labels", "classes", "clean", "clean_accuracy", "sample", "layout", "frost", "severity"),
-    *("on_bad_image", "over"),
+    *("on_bad_image", "over", "input"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},
