@@ -85,10 +85,10 @@ def test_a_report_takes_clean_responses_of_another_run_and_says_what_is_missing(
 
 def test_a_plan_counts_clean_images_within_the_budget() -> None:
     soda = find_method("soda-e")
-    plan = plan_run(soda, 600, 15, clean=149)
+    plan = plan_run(soda, 600, 15, {"clean": 149})
     assert plan.queries["clean"] == 149 and plan.total <= 9000 == plan.hard_limit
     with pytest.raises(BudgetError, match=r"at least 1\.5"):
-        plan_run(soda, 100, 1, clean=50)
+        plan_run(soda, 100, 1, {"clean": 50})
 
 
 @pytest.mark.parametrize(
