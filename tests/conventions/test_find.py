@@ -76,8 +76,8 @@ def test_a_model_of_bytes_leaves_only_the_channel_order_open(images) -> None:
     box = load_box(lambda pixels: model(pixels.astype(np.float32)), input="auto", dtype="uint8")
     found = find_convention(images, box)
     assert [score["name"] for score in found["pixels"].scores] == [
-        "as stated, BGR",
-        "as stated, RGB",
+        "bytes, BGR",
+        "bytes, RGB",
     ]
 
 

@@ -16,6 +16,8 @@ from soda_tta.types import Array
 Facts = Mapping[str, Any]
 OWN = "statistics of the images"
 STATED = "as stated"
+BYTES = "bytes"  # a model that takes them normalises them itself
+FLOATS = ("float32", "float16")
 
 # Mean and std in the order R, G, B. The order of the table decides between conventions that have
 # the same effect: the more usual one is named.
@@ -89,12 +91,12 @@ def pixel_candidates(
     >>> images = np.zeros((1, 3, 4, 4), np.float32)
     >>> bytes_only = pixel_candidates(Input(dtype="uint8"), frozenset(), ["NHWC"], images)
     >>> [candidate.name for candidate in bytes_only]
-    ['as stated, RGB', 'as stated, BGR']
+    ['bytes, RGB', 'bytes, BGR']
     """
     as_stated = {name: getattr(input, name) for name in (*NORMALISATION, "channels", "layout")}
     found = [Candidate(STATED, as_stated)] if stated else []
-    normalisations: dict[str, Facts] = {STATED: {}}
-    if input.dtype.startswith("float") and not fixed & set(NORMALISATION):
+    normalisations: dict[str, Facts] = {STATED if input.dtype in FLOATS else BYTES: {}}
+    if input.dtype in FLOATS and not fixed & set(NORMALISATION):
         table = GREY_NORMALISATIONS if input.channels == "L" else NORMALISATIONS
         normalisations = {**table, **checked(own or {}), OWN: statistics(images)}
     orders: Sequence[str] = COLOUR_ORDERS

@@ -12,16 +12,17 @@ VIEW = ("crop", "turn", "mirror")  # change only if something else is surely bet
 
 def check_found(found: Convention) -> Finding:
     """What to state about a model of which nothing was stated."""
-    options = " ".join(found.options) or "nothing: the defaults are right"
+    options = " ".join(found.options)
+    state_it = f"State it: {options}." if options else "The defaults are right: state nothing."
     background = " Class 0 is likely the background: 1,001 classes, and it is never predicted."
     sentence = sentences(found) + (background if found.background else "")
     if found.sure:
         state = "caution" if "turn" in found.facts or "mirror" in found.facts else "good"
-        remedy = f"State it: {options}."
+        remedy = state_it
     elif found.usable:
         state = "caution"
         alternative = " ".join(found.alternative) or "the defaults"
-        remedy = f"State it: {options}. If you know better: {alternative}."
+        remedy = f"{state_it} If you know better: {alternative}."
     else:
         state = "caution"
         remedy = (
