@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.box.facts import FACTS
-from soda_tta.cli.model_options import add_fact
+from soda_tta.cli.model_options import add_facts
 from soda_tta.cli.options import add_json
 from soda_tta.cli.spelling import complain
 from soda_tta.errors import SodaError
@@ -75,14 +75,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_json(parser)
     group = parser.add_argument_group("the model, where the facts of the run do not hold")
-    for fact in FACTS.values():
-        if fact.flag is not None:
-            add_fact(group, fact)
-    group.add_argument(
-        "--output",
-        metavar="NAME",
-        help="the output with the class scores, if the model has several",
-    )
+    add_facts(group)
     parser.set_defaults(run=run)
 
 

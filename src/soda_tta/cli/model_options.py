@@ -24,14 +24,7 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         "file that describes a REST API (see 'soda-tta describe'); or "
         "file.py:function / package.module:function",
     )
-    for fact in FACTS.values():
-        if fact.flag is not None:
-            add_fact(group, fact)
-    group.add_argument(
-        "--output",
-        metavar="NAME",
-        help="the output with the class scores, if the model has several",
-    )
+    add_facts(group)
     group.add_argument(
         "--class-count",
         type=at_least_one,
@@ -82,6 +75,18 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         dest="certificate_authority",
         metavar="FILE",
         help="certificate authority to trust (PEM)",
+    )
+
+
+def add_facts(group: argparse._ArgumentGroup) -> None:
+    """Add the options of the table in box/facts.py, and the output that they are about."""
+    for fact in FACTS.values():
+        if fact.flag is not None:
+            add_fact(group, fact)
+    group.add_argument(
+        "--output",
+        metavar="NAME",
+        help="the output with the class scores, if the model has several",
     )
 
 

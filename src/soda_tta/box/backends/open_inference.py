@@ -14,6 +14,7 @@ from typing import Any
 from soda_tta.box.addresses import check_address
 from soda_tta.box.backends.credentials import key_header
 from soda_tta.box.backends.http import HttpClient, HttpResponse
+from soda_tta.box.backends.http_errors import UNAVAILABLE, describe
 from soda_tta.box.backends.served import (
     CHECK_KEY,
     CHECK_NAME,
@@ -23,8 +24,6 @@ from soda_tta.box.backends.served import (
 )
 from soda_tta.box.box import Box
 from soda_tta.errors import BoxError, BoxUnavailable
-from soda_tta.foreign_json import parse_json
-from soda_tta.foreign_text import quoted
 from soda_tta.protocols.open_inference import (
     BINARY_EXTENSION,
     ModelMetadata,
@@ -36,9 +35,6 @@ from soda_tta.protocols.open_inference import (
     encode_request,
 )
 from soda_tta.types import Array
-
-# Worth a retry. A 500 is not: servers use it for requests that are wrong themselves.
-UNAVAILABLE = (408, 425, 429, 502, 503, 504)
 
 
 class OpenInferenceBox(ServedBox):
@@ -164,17 +160,3 @@ def described(url: str, response: HttpResponse) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise BoxError(f"{url} did not answer with a JSON object; {QUESTION}")
     return answer
-
-
-def describe(response: Any) -> str:
-    """The status and the first words of the body.
-
-    Servers give the reason under `error` or `detail`, or in plain text.
-    """
-    try:
-        body = parse_json(response.content)
-    except ValueError:
-        body = response.text
-    if isinstance(body, dict):
-        body = body.get("error") or body.get("detail") or body
-    return f"{response.status_code}: {quoted(body)}"

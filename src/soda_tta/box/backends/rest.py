@@ -9,14 +9,11 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from soda_tta.box.backends.backend import Backend
 from soda_tta.box.backends.http import HttpClient, HttpResponse
-from soda_tta.box.backends.open_inference import UNAVAILABLE, describe
-from soda_tta.box.box import Box
+from soda_tta.box.backends.http_errors import UNAVAILABLE, describe
+from soda_tta.box.backends.remote import RemoteBackend
 from soda_tta.box.input import Input
 from soda_tta.box.price import Price, as_price
-from soda_tta.box.wrappers.batched import Batched
-from soda_tta.box.wrappers.retrying import RETRIES, Retrying
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.foreign_text import quoted
 from soda_tta.masking import masked
@@ -45,7 +42,7 @@ REMEDIES = {
 }
 
 
-class RestBox(Backend):
+class RestBox(RemoteBackend):
     """Query the API that a TOML file describes, one request per call.
 
     Parameters
@@ -97,19 +94,6 @@ class RestBox(Backend):
     @classmethod
     def takes(cls, model: Any) -> bool:
         return isinstance(model, str) and model.lower().endswith(".toml")
-
-    @classmethod
-    def options(cls) -> set[str]:
-        return super().options() | {"workers", "retries"}
-
-    @classmethod
-    def load(cls, model: Any, options: dict[str, Any]) -> Box:
-        """Concurrent requests, each of them retried; `workers` of them at once."""
-        own = ("workers", "retries")
-        arguments = {name: value for name, value in options.items() if name not in own}
-        box = super().load(model, arguments)
-        attempts = 1 + options.get("retries", RETRIES)
-        return Batched(Retrying(box, attempts=attempts), workers=options.get("workers", 4))
 
     def state_output(self, facts: dict[str, Any]) -> dict[str, Any]:
         """Refuse facts about the output that contradict the description."""

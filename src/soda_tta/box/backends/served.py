@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.box.backends.backend import Backend
-from soda_tta.box.box import Box
+from soda_tta.box.backends.remote import RemoteBackend
 from soda_tta.box.input import declared_by_shape, input_from_shape
 from soda_tta.box.top_classes import refuse_top_classes
-from soda_tta.box.wrappers.batched import Batched
-from soda_tta.box.wrappers.retrying import RETRIES, Retrying, retry
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.foreign_text import quoted
 from soda_tta.masking import masked
@@ -36,7 +33,7 @@ MOST_BYTES = 2**30  # of a response, whatever the model declares
 UNDECLARED_CLASSES = 2**16  # assumed where the model does not declare their number
 
 
-class ServedBox(Backend):
+class ServedBox(RemoteBackend):
     """A model on a server. Names, shapes and types come from its metadata.
 
     A subclass sets `url`, calls `read_metadata` in its constructor, and sends each request.
@@ -44,19 +41,6 @@ class ServedBox(Backend):
 
     url: str
     echoes = False  # whether the server returns the id of a request
-
-    @classmethod
-    def options(cls) -> set[str]:
-        return super().options() | {"workers", "retries"}
-
-    @classmethod
-    def load(cls, model: Any, options: dict[str, Any]) -> Box:
-        """Concurrent requests, each of them retried; `workers` of them at once."""
-        own = ("workers", "retries")
-        arguments = {name: value for name, value in options.items() if name not in own}
-        attempts = 1 + options.get("retries", RETRIES)
-        box = retry(lambda: super(ServedBox, cls).load(model, arguments), attempts=min(3, attempts))
-        return Batched(Retrying(box, attempts=attempts), workers=options.get("workers", 4))
 
     def read_metadata(
         self, metadata: ModelMetadata, output: str | None, batch: int, facts: dict[str, Any]
