@@ -89,9 +89,9 @@ def cases() -> list[Case]:
             if place in (0, 4, 8):
                 found += [Case(model, *truth, shift, severity) for truth in TRUTHS[place % 3 :: 3]]
         for model in CORAL_MODELS:
-            found += [Case(model, *truth, shift, severity) for truth in TRUTHS[place % 3 :: 3]]
+            found += [Case(model, *truth, shift, severity) for truth in TRUTHS[place % 4 :: 4]]
         for model in CIFAR_MODELS:
-            found += [Case(model, *truth, shift, severity) for truth in TRUTHS[place % 2 :: 2]]
+            found += [Case(model, *truth, shift, severity) for truth in TRUTHS[place % 4 :: 4]]
         for index, model in enumerate(LARGE_MODELS):
             truths = TRUTHS[(place + index) % 4 :: 4][: LARGE_SHIFTS.get((shift, severity), 0)]
             found += [Case(model, *truth, shift, severity) for truth in truths]

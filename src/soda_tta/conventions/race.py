@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from soda_tta.conventions.evidence import have_same_effect, information, share_ahead
-from soda_tta.conventions.table import Candidate, are_near, raises_contrast
+from soda_tta.conventions.table import (
+    OWN,
+    Candidate,
+    are_comparable,
+    are_near,
+    raises_contrast,
+)
 from soda_tta.types import Array
 
 FEWEST_IMAGES = 8  # before candidates are compared
@@ -18,6 +24,7 @@ FEWEST_IMAGES = 8  # before candidates are compared
 RECOGNISED = 0.45
 SAME_CLASS = 0.9  # share of images, from which on two candidates may differ in confidence only
 ALMOST_SAME_CLASS = 0.8  # share from which on more images are worth sending
+MOSTLY_SAME_CLASS = 0.6  # share from which on the images' own statistics explain nothing more
 RIVAL_IMAGES = 32
 SURE = 0.99  # share of resampled sets of images in which the first must be ahead
 
@@ -186,14 +193,26 @@ def ranked(runners: list[Runner]) -> list[Runner]:
 
 def are_alike(first: Runner, second: Runner) -> bool:
     """Whether it hardly matters which of the two is chosen."""
-    if are_near(first.candidate, second.candidate):
+    if are_near(first.candidate, second.candidate) or follows_images(first, second):
         return True
     assert first.rows is not None and second.rows is not None
     return have_same_effect(first.rows, second.rows)
 
 
+def follows_images(first: Runner, second: Runner) -> bool:
+    """Whether one of them is the statistics of the images, and the other gives mostly the same.
+
+    Statistics of shifted images undo a part of the shift. That does not make them what the model
+    was trained with.
+    """
+    own = [runner.name.startswith(OWN) for runner in (first, second)]
+    if own[0] == own[1] or not are_comparable(first.candidate, second.candidate):
+        return False
+    return finish(first, second, []).same_class >= MOSTLY_SAME_CLASS
+
+
 def without_twins(runners: list[Runner], preference: dict[int, int]) -> list[Runner]:
-    """One runner of each group that hardly differs: the usual one of those that are near.
+    """One runner of each group that hardly differs: the more usual one, if they are near.
 
     Parameters
     ----------
@@ -208,8 +227,8 @@ def without_twins(runners: list[Runner], preference: dict[int, int]) -> list[Run
         if twin is None:
             kept.append(runner)
             continue
-        near = are_near(twin.candidate, runner.candidate)
-        preferred = near and preference[id(runner)] < preference[id(twin)]
+        usual = are_near(twin.candidate, runner.candidate) or follows_images(twin, runner)
+        preferred = usual and preference[id(runner)] < preference[id(twin)]
         first, second = (runner, twin) if preferred else (twin, runner)
         first.twins = [*first.twins, second.name, *second.twins]
         kept[kept.index(twin)] = first

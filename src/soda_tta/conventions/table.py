@@ -133,7 +133,7 @@ def are_near(first: Candidate, second: Candidate) -> bool:
     >>> are_near(imagenet, cifar), are_near(imagenet, symmetric)
     (True, False)
     """
-    if not _are_comparable(first, second):
+    if not are_comparable(first, second):
         return False
     (mean, std), (other_mean, other_std) = _in_pixels(first.facts), _in_pixels(second.facts)
     contrast = np.abs(np.log(std / other_std)).max()
@@ -149,13 +149,13 @@ def raises_contrast(first: Candidate, second: Candidate) -> bool:
     >>> raises_contrast(imagenet, symmetric), raises_contrast(symmetric, imagenet)
     (True, False)
     """
-    if not _are_comparable(first, second):
+    if not are_comparable(first, second):
         return False
     (_, std), (_, other_std) = _in_pixels(first.facts), _in_pixels(second.facts)
     return bool(np.log(other_std / std).mean() > np.log(NEAR_CONTRAST))
 
 
-def _are_comparable(first: Candidate, second: Candidate) -> bool:
+def are_comparable(first: Candidate, second: Candidate) -> bool:
     """Whether two candidates differ in their normalisation only."""
     if any(first.facts.get(name) != second.facts.get(name) for name in ("channels", "layout")):
         return False
