@@ -89,6 +89,24 @@ def test_own_normalisations_are_tried(images) -> None:
     assert find_convention(images, box)["pixels"].name == "mine, RGB"
 
 
+def test_grey_images_do_not_change_the_channel_order(images) -> None:
+    grey = np.repeat(images.mean(axis=1, keepdims=True), 3, axis=1)
+    model = Classifier()
+
+    def of_grey(pixels: np.ndarray) -> np.ndarray:
+        return model(np.repeat(pixels.mean(axis=1, keepdims=True), 3, axis=1))
+
+    found = find_convention(grey, load_box(of_grey, input="auto", layout="NCHW"))
+    assert found.box.input.channels == "RGB" and "--channels" not in found.options
+
+
+def test_what_a_model_declares_completely_needs_no_search(images) -> None:
+    model = Classifier()
+    stated = {"mean": 0, "channels": "RGB", "layout": "NCHW", "turn": 0, "size": 12}
+    found = found_for(model, images, **stated)
+    assert found.answers == [] and found.queries == model.queries <= 4
+
+
 def test_a_model_that_recognises_nothing_gives_no_sure_answer(images) -> None:
     random = np.random.default_rng(0)
 
@@ -162,7 +180,7 @@ def test_too_few_images_are_refused() -> None:
 def test_a_background_class_is_noticed(images) -> None:
     rows = np.full((len(images), 1001), 1e-5)
     rows[np.arange(len(images)), 1 + np.arange(len(images))] = 1 - 1e-2
-    from soda_tta.conventions.find import looks_like_background
+    from soda_tta.conventions.search import looks_like_background
 
     assert looks_like_background(rows) and not looks_like_background(rows[:, 1:])
 

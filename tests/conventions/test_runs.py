@@ -8,7 +8,7 @@ import pytest
 from soda_tta import adapt, examine, load_box
 from soda_tta.cli import main
 from soda_tta.engine.run import Run
-from soda_tta.errors import BoxError, BudgetError
+from soda_tta.errors import BoxError, BudgetError, RunError
 
 from .conftest import Classifier, photographs
 
@@ -65,6 +65,22 @@ def test_a_kill_during_the_search_loses_no_response(tmp_path, after: int) -> Non
     assert run.card.convention["facts"]["channels"] == "BGR"
 
 
+def test_another_run_cannot_continue_a_search_that_was_killed(tmp_path) -> None:
+    class Killed(Classifier):
+        def __call__(self, images):
+            if self.queries >= 100:
+                raise KeyboardInterrupt
+            return super().__call__(images)
+
+    settings = {"method": "deployed", "out": tmp_path / "run", **QUIET}
+    with pytest.raises(KeyboardInterrupt):
+        adapt(IMAGES, auto(Killed()), **settings)
+    model = Classifier()
+    with pytest.raises(RunError, match="another run was begun"):
+        adapt(photographs(200, seed=1), auto(model), **settings)
+    assert not model.queries
+
+
 def test_a_run_does_not_go_on_with_a_guess(tmp_path) -> None:
     random = np.random.default_rng(0)
 
@@ -97,6 +113,10 @@ def test_the_doctor_checks_what_is_stated() -> None:
     assert "surely better" in wrong["input"].sentence and "nats" in wrong["input"].sentence
     right = examine(IMAGES, load_box(Classifier("-1 to 1"), mean=0.5, std=0.5), check_input=True)
     assert right["input"].state == "good"
+    upright = examine(IMAGES, load_box(Classifier(), turn=180), check_input=True)
+    assert upright["input"].remedy == "Leave out --turn."
+    twice = examine(IMAGES, load_box(Classifier(), logits=True))
+    assert twice.advice == "fix" and twice["logits"].remedy == "Leave out logits=True."
     few = examine(IMAGES[:15], auto(Classifier()))
     assert "too few" in few["input"].sentence
 

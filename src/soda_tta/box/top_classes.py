@@ -17,14 +17,15 @@ from soda_tta.foreign_text import quoted
 from soda_tta.types import Array
 
 UNLIKELY = 1e-6  # that rows of unordered columns all descend by chance
+MANY = 8  # columns that a model does not return in descending order for images of one class
 ROUNDING = 0.01  # of one value: rounded rows of all classes lack at most this per class
 
 
 def are_ranked(rows: Array) -> bool:
     """Whether the columns are ranks rather than classes.
 
-    Every row descends strictly, which rows of classes do not do by chance, and probability is
-    missing that rounding does not explain.
+    Every row descends strictly, which rows of classes do not do by chance; and probability is
+    missing that rounding does not explain, or there are many columns and the rows differ.
 
     >>> are_ranked(np.array([[0.5, 0.2, 0.1, 0.05]] * 9))
     True
@@ -34,8 +35,11 @@ def are_ranked(rows: Array) -> bool:
     count, columns = rows.shape
     if columns < 3 or count * lgamma(columns + 1) < -log(UNLIKELY):
         return False
+    if not ((np.diff(rows, axis=1) < 0).all() and rows.min() > 0):
+        return False
     incomplete = rows.sum(axis=1).min() < 1 - columns * ROUNDING
-    return bool(incomplete and (np.diff(rows, axis=1) < 0).all() and rows.min() > 0)
+    varied = columns >= MANY and bool(np.ptp(rows, axis=0).max() > ROUNDING)
+    return bool(incomplete or varied)
 
 
 def could_be_indices(shape: Sequence[Any], scores: Sequence[Any]) -> bool:

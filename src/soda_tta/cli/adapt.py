@@ -139,7 +139,8 @@ def check_out(options: argparse.Namespace) -> None:
         return
     if options.out is None:
         raise RunError("give --out RUN, a folder for the run (or --dry-run to see its cost).")
-    if options.resume and not RunFolder(options.out).holds_run:
+    folder = RunFolder(options.out)
+    if options.resume and not folder.holds_run and not folder.holds_billed_work:
         raise RunError(
             f"there is no run in {options.out} to resume; leave out --resume to start one."
         )

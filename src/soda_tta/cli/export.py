@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.box.facts import FACTS
+from soda_tta.box.facts import FACTS, as_options, unusual
 from soda_tta.cli.model_options import add_facts
 from soda_tta.cli.options import add_json
 from soda_tta.cli.spelling import complain
@@ -133,6 +133,9 @@ def export_adaptor(options: argparse.Namespace) -> int:
         f"{options.out}: checked with ONNX Runtime, "
         f"which deviates from PyTorch by at most {deviation:.1e}."
     )
+    needed = [] if saved.card is None else as_options(unusual(saved.card.box))
+    if needed:
+        print(f"Not in this file, and still needed in front of the model: {' '.join(needed)}.")
     if size is not None:
         print(f"It was learned on images of {size[1]}x{size[0]}: resize images to that first.")
     return 0

@@ -72,20 +72,20 @@ class Answer:
     @property
     def sentence(self) -> str:
         """The answer in words."""
+        same = f" (hardly different: {', '.join(self.same_effect)})" if self.same_effect else ""
         if self.runner_up is None:
-            same = f" (hardly different: {', '.join(self.same_effect)})" if self.same_effect else ""
             return f"{self.name}{same}"
         best, second = (self._score(name) for name in (self.name, self.runner_up))
         figures = f"{best:.2f} against {second:.2f} nats"
         if self.sure:
-            return f"{self.name}, surely better than {self.runner_up} ({figures})"
+            return f"{self.name}{same}, surely better than {self.runner_up} ({figures})"
         if self.question == "pixels" and self.recognised < RECOGNISED:
             return (
                 f"{self.name} is the best guess ({figures}), but in no convention does the model "
                 "recognise much in these images"
             )
         if self.question != "pixels":
-            return f"{self.name}; {self.runner_up} does as well on these images ({figures})"
+            return f"{self.name}; {self.runner_up} is not clearly different ({figures})"
         return (
             f"{self.name} and {self.runner_up} cannot be told apart on these images ({figures}; "
             f"the first is ahead in {self.share_ahead:.0%} of resampled sets, and "

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from soda_tta.box import Box, Ledger, Meter, load_box
-from soda_tta.box.facts import FACTS
+from soda_tta.box import Ledger, Meter, load_box
 from soda_tta.box.wrappers.undecided import Undecided
-from soda_tta.conventions.convention import Answer, Convention, unusual_facts
-from soda_tta.conventions.race import Ask, Finish, Runner, challenge, race
+from soda_tta.conventions.convention import Convention
 from soda_tta.conventions.sample import Sample
-from soda_tta.conventions.table import (
-    CROPS,
-    MIRRORS,
-    OWN,
-    STATED,
-    TURNS,
-    Candidate,
-    Facts,
-    pixel_candidates,
-)
+from soda_tta.conventions.search import MOST_QUERIES, Progress, Search
+from soda_tta.conventions.table import Facts
 from soda_tta.data import open_images
-from soda_tta.errors import BoxError, BoxUnavailable, ImageError
-from soda_tta.types import Array
+from soda_tta.errors import ImageError
 
 MOST_IMAGES = 128
-MOST_QUERIES = 1000
-PIXEL_QUERIES = 560  # the most for normalisation, channel order and layout
-CHALLENGE_IMAGES = 96  # for a crop or an orientation
-MIRROR_IMAGES = 64
-FIRST_IMAGES = 4  # that show whether the model accepts them at all
 FEWEST_IMAGES = 16
-IMAGENET_CLASSES = 1000
-
-Progress = Callable[[int, int], None]
 
 
 def find_convention(
@@ -45,6 +24,7 @@ def find_convention(
     *,
     own: Mapping[str, Facts] | None = None,
     check: bool = False,
+    most_images: int = MOST_IMAGES,
     seed: int = 0,
     meter: Meter | None = None,
     progress: Progress = lambda done, limit: None,
@@ -66,6 +46,8 @@ def find_convention(
         order R, G, B.
     check : bool, default False
         Try what is stated about the model as one candidate among the others.
+    most_images : int, default 128
+        The most images to send. Fewer need fewer queries and give less certainty.
     seed : int, default 0
         Decides which images are sent.
     meter : Meter, optional
@@ -101,185 +83,9 @@ def find_convention(
             f"{FEWEST_IMAGES}, or state it: mean, std, pixel_range and channels."
         )
     counted = meter or Meter(deployed, Ledger(MOST_QUERIES))
-    search = Search(deployed, fixed, Sample(source, MOST_IMAGES, seed, deployed.input.view))
+    count = min(most_images, MOST_IMAGES)
+    search = Search(deployed, fixed, Sample(source, count, seed, deployed.input.view))
     search.meter = counted
     search.progress = progress
     search.check = check
     return search.run(own)
-
-
-class Search:
-    """The questions one after the other, each with the answers to those before."""
-
-    def __init__(self, box: Box, fixed: frozenset[str], sample: Sample) -> None:
-        self.box = box
-        self.fixed = fixed
-        self.sample = sample
-        self.facts: dict[str, Any] = {}
-        self.answers: list[Answer] = []
-        self.check = False
-        self.meter = Meter(box)
-        self.progress: Progress = lambda done, limit: None
-
-    def run(self, own: Mapping[str, Facts] | None) -> Convention:
-        """All questions that are open."""
-        before = self.spent
-        layouts = self.accepted()
-        champion = self.find_pixels(layouts, own)
-        self.find_crop(champion)
-        self.find_orientation(champion)
-        self.find_pixels_again()
-        spent = self.spent - before
-        found = self.box.restated(**self.facts)
-        stated = {name: getattr(self.box.input, name, None) for name in self.fixed if name in FACTS}
-        known = {name: value for name, value in stated.items() if value is not None}
-        facts = unusual_facts({**_plain(found), **known})
-        facts = {name: value for name, value in facts.items() if name not in self.fixed}
-        return Convention(
-            facts=facts,
-            answers=self.answers,
-            images=len(self.sample),
-            queries=spent,
-            box=found,
-            background=looks_like_background(champion.rows),
-        )
-
-    # -- questions -------------------------------------------------------------------------------
-
-    def accepted(self) -> list[str]:
-        """The layouts that the model accepts; settles whether it returns logits."""
-        layouts = [self.box.input.layout]
-        if "layout" not in self.fixed:
-            layouts += [each for each in ("NCHW", "NHWC") if each not in layouts]
-        outputs: list[Facts] = [{}]
-        if not {"logits", "partial"} & self.fixed:
-            outputs += [{"partial": True}, {"logits": True}]
-        accepted = []
-        refusal: BoxError | None = None
-        for layout in layouts:
-            for output in outputs:
-                try:
-                    self.ask_model({"layout": layout, **output}, slice(0, FIRST_IMAGES))
-                except BoxUnavailable:
-                    raise
-                except BoxError as error:
-                    refusal = refusal or error
-                    continue
-                accepted.append(layout)
-                self.facts.update(output)
-                outputs = [output]
-                break
-        if not accepted:
-            assert refusal is not None
-            raise refusal
-        return accepted
-
-    def find_pixels(self, layouts: Sequence[str], own: Mapping[str, Facts] | None) -> Runner:
-        """Normalisation, channel order and layout."""
-        shown = self.sample.seen(self.box.input.view)
-        candidates = pixel_candidates(
-            self.box.input, self.fixed, layouts, shown, own, stated=self.check
-        )
-        end = race(candidates, self.ask, len(self.sample), PIXEL_QUERIES)
-        if end is None:
-            raise BoxError(
-                "the model refused the images in every convention; state what it expects: mean, "
-                "std, pixel_range and channels."
-            )
-        self.keep("pixels" if len(candidates) > 1 else None, end)
-        return end.best
-
-    def find_pixels_again(self) -> None:
-        """Compare the two best once more, if they could not be told apart on images on their side.
-
-        What is left of the queries goes into it.
-        """
-        pixels = next((each for each in self.answers if each.question == "pixels"), None)
-        if not self.facts.get("turn") or pixels is None or pixels.sure or not pixels.alternative:
-            return
-        names = (pixels.name, pixels.runner_up or "")
-        first = {name: self.facts[name] for name in pixels.alternative}
-        pair = [Candidate(*each) for each in zip(names, (first, pixels.alternative), strict=True)]
-        pair.sort(key=lambda candidate: candidate.name.startswith(OWN))  # the usual ones first
-        left = MOST_QUERIES - self.spent
-        end = race(pair, self.ask, min(len(self.sample), left // 2), left)
-        if end is not None:
-            self.answers.remove(pixels)
-            self.keep("pixels", end)
-            self.answers.insert(0, self.answers.pop())
-
-    def find_crop(self, champion: Runner) -> None:
-        """Stretched to the model's size, or cropped."""
-        view = self.box.input.view
-        if view is None or "crop" in self.fixed or self.sample.images.size == view.size:
-            return
-        self.challenge("crop", champion, CROPS, CHALLENGE_IMAGES)
-
-    def find_orientation(self, champion: Runner) -> None:
-        """Quarter turns, then mirrored or not."""
-        if "turn" not in self.fixed:
-            self.challenge("turn", champion, TURNS, CHALLENGE_IMAGES)
-        if "mirror" not in self.fixed:
-            self.challenge("mirror", champion, MIRRORS, MIRROR_IMAGES)
-
-    def challenge(
-        self, fact: str, champion: Runner, values: Mapping[str, Any], images: int
-    ) -> None:
-        """Compare the known value of a fact, which `champion` has, with the others."""
-        known = getattr(self.box.input, fact)
-        name = next((name for name, value in values.items() if value == known), STATED)
-        others = [Candidate(other, {fact: values[other]}) for other in values if other != name]
-        current = Runner(Candidate(name, {fact: known}), champion.rows)
-        end = challenge(current, others, self.ask, min(images, len(self.sample)))
-        self.keep({"turn": "orientation"}.get(fact, fact), end)
-        champion.rows = end.best.rows  # the next question is compared with this answer
-
-    def keep(self, question: str | None, end: Finish) -> None:
-        """Keep the answer to a question and what it says about the model."""
-        self.facts.update(end.best.candidate.facts)
-        if question is not None:
-            self.answers.append(Answer.of(question, end))
-
-    @property
-    def spent(self) -> int:
-        """Queries so far."""
-        return self.meter.ledger.by_purpose().get("convention", 0)
-
-    # -- queries ---------------------------------------------------------------------------------
-
-    def ask_model(self, facts: Facts, chosen: slice) -> Array:
-        """Send some images in the way that these facts state."""
-        box = self.box.restated(**{**self.facts, **facts})
-        meter = Meter(box, self.meter.ledger, self.meter.transcript, self.meter.waiting)
-        meter.responded = self.meter.responded
-        with np.errstate(all="ignore"):  # a function may warn about pixels that are out of place
-            rows = meter.asking("convention")(self.sample.seen(box.input.view)[chosen])
-        self.progress(self.spent, self.meter.ledger.limit or MOST_QUERIES)
-        return rows
-
-    @property
-    def ask(self) -> Ask:
-        """As `ask_model`, for races: None if the model refuses the images."""
-
-        def asked(candidate: Candidate, chosen: slice) -> Array | None:
-            try:
-                return self.ask_model(candidate.facts, chosen)
-            except BoxUnavailable:
-                raise
-            except BoxError:
-                return None  # for example NaN: this cannot be what the model expects
-
-        return asked
-
-
-def _plain(box: Box) -> dict[str, Any]:
-    """All facts of a box, by name."""
-    output = {name: getattr(box, name) for name in ("logits", "partial")}
-    return {**box.input.card(), **output}
-
-
-def looks_like_background(rows: Array | None) -> bool:
-    """Whether class 0 is one too many, and never predicted."""
-    if rows is None or rows.shape[1] != IMAGENET_CLASSES + 1:
-        return False
-    return bool((rows.argmax(axis=1) != 0).all() and rows[:, 0].mean() < 1 / len(rows[0]))

@@ -199,6 +199,11 @@ def are_alike(first: Runner, second: Runner) -> bool:
     return have_same_effect(first.rows, second.rows)
 
 
+def only_reordered(first: Runner, second: Runner) -> bool:
+    """Whether the two differ in the channel order only, which grey images do not tell."""
+    return first.name.rpartition(", ")[0] == second.name.rpartition(", ")[0] != ""
+
+
 def follows_images(first: Runner, second: Runner) -> bool:
     """Whether one of them is the statistics of the images, and the other gives mostly the same.
 
@@ -227,7 +232,11 @@ def without_twins(runners: list[Runner], preference: dict[int, int]) -> list[Run
         if twin is None:
             kept.append(runner)
             continue
-        usual = are_near(twin.candidate, runner.candidate) or follows_images(twin, runner)
+        usual = (
+            are_near(twin.candidate, runner.candidate)
+            or follows_images(twin, runner)
+            or only_reordered(twin, runner)
+        )
         preferred = usual and preference[id(runner)] < preference[id(twin)]
         first, second = (runner, twin) if preferred else (twin, runner)
         first.twins = [*first.twins, second.name, *second.twins]

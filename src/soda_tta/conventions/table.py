@@ -19,8 +19,8 @@ STATED = "as stated"
 BYTES = "bytes"  # a model that takes them normalises them itself
 FLOATS = ("float32", "float16")
 
-# Mean and std in the order R, G, B. The order of the table decides between conventions that have
-# the same effect: the more usual one is named.
+# Mean and std in the order R, G, B. The order of the table decides between conventions that hardly
+# differ: the more usual one is named, and the user's own before all others.
 NORMALISATIONS: dict[str, Facts] = {
     "0 to 1": {"pixel_range": 1.0, "mean": 0.0, "std": 1.0},
     "-1 to 1": {"pixel_range": 1.0, "mean": 0.5, "std": 0.5},
@@ -98,7 +98,7 @@ def pixel_candidates(
     normalisations: dict[str, Facts] = {STATED if input.dtype in FLOATS else BYTES: {}}
     if input.dtype in FLOATS and not fixed & set(NORMALISATION):
         table = GREY_NORMALISATIONS if input.channels == "L" else NORMALISATIONS
-        normalisations = {**table, **checked(own or {}), OWN: statistics(images)}
+        normalisations = {**checked(own or {}), **table, OWN: statistics(images)}
     orders: Sequence[str] = COLOUR_ORDERS
     if "channels" in fixed or input.channels == "L":
         orders = (input.channels,)

@@ -18,7 +18,15 @@ from soda_tta.wording import counted
 Advice = Literal["go", "try", "leave", "fix", "unknown"]
 
 # Findings about the model. If one of them is bad, the model must be repaired first.
-MODEL_FINDINGS = ("answers", "input", "digits", "completeness", "repeatability", "sensitivity")
+MODEL_FINDINGS = (
+    "answers",
+    "input",
+    "logits",
+    "digits",
+    "completeness",
+    "repeatability",
+    "sensitivity",
+)
 # Accuracy, or its stand-in `agreement_score`, above which a restoration that may help is more
 # likely to harm.
 HIGH_ACCURACY = 0.85

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from soda_tta.box import Input
+from soda_tta.box.facts import FACTS, INPUT_FACTS, as_options
 from soda_tta.conventions import FEWEST_IMAGES, Convention
 from soda_tta.conventions.table import STATED
 from soda_tta.doctor.finding import Finding
 
+BACKGROUND = (
+    " Class 0 is likely the background (1,001 classes, and it is never predicted): if your labels "
+    "begin with the first real class, add background=True."
+)
 VIEW = ("crop", "turn", "mirror")  # change only if something else is surely better
 
 
@@ -14,8 +19,7 @@ def check_found(found: Convention) -> Finding:
     """What to state about a model of which nothing was stated."""
     options = " ".join(found.options)
     state_it = f"State it: {options}." if options else "The defaults are right: state nothing."
-    background = " Class 0 is likely the background: 1,001 classes, and it is never predicted."
-    sentence = sentences(found) + (background if found.background else "")
+    sentence = sentences(found) + (BACKGROUND if found.background else "")
     if found.sure:
         state = "caution" if "turn" in found.facts or "mirror" in found.facts else "good"
         remedy = state_it
@@ -57,9 +61,10 @@ def check_stated(found: Convention, stated: Input) -> Finding:
         return Finding(
             name="input",
             state="bad",
-            sentence=f"Another input convention is surely better: {sentences(found)}",
+            sentence=f"The stated input options look wrong; another convention fits better: "
+            f"{sentences(found)}",
             measurements=found.card(),
-            remedy=f"State it: {' '.join(found.options) or 'the defaults'}.",
+            remedy=correction(found, stated),
         )
     return Finding(
         name="input",
@@ -69,6 +74,18 @@ def check_stated(found: Convention, stated: Input) -> Finding:
     )
 
 
+def correction(found: Convention, stated: Input) -> str:
+    """Which options to state, and which to leave out."""
+    right = found.box.input
+    changed = [name for name in INPUT_FACTS if getattr(right, name) != getattr(stated, name)]
+    to_state = {name: value for name, value in found.facts.items() if name in changed}
+    flags = [FACTS[name].flag or name for name in changed if name not in to_state]
+    parts = [f"state {' '.join(as_options(to_state))}"] if to_state else []
+    parts += [f"leave out {' '.join(flags)}"] if flags else []
+    text = ", and ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def sentences(found: Convention) -> str:
     """The answers to all questions, without one that hardly ever can be answered."""
     told = [
@@ -76,4 +93,4 @@ def sentences(found: Convention) -> str:
         for answer in found.answers
         if answer.question != "mirror" or "mirror" in found.facts
     ]
-    return "; ".join(told) + "."
+    return ("; ".join(told) or "The model declares all of it") + "."

@@ -16,6 +16,7 @@ from soda_tta.doctor.advice import HIGH_ACCURACY, check_accuracy
 from soda_tta.doctor.balance import EVEN, check_balance, evenness
 from soda_tta.doctor.convention import check_found, check_stated, check_too_few
 from soda_tta.doctor.finding import Finding
+from soda_tta.doctor.logits import check_logits
 from soda_tta.doctor.probabilities import (
     SAME,
     check_completeness,
@@ -106,6 +107,7 @@ class Examiner:
                 source,
                 self.box,
                 check=self.check_input,
+                most_images=max(FEWEST_IMAGES, self.sample),
                 seed=self.seed,
                 meter=meter,
                 progress=self.progress,
@@ -158,6 +160,8 @@ class Examiner:
         def keep(rows: Array) -> None:
             self.probabilities = rows
             self.findings.append(check_sums(rows, partial=self.box.partial))
+            twice = check_logits(rows) if self.box.logits else None
+            self.findings += [] if twice is None else [twice]
             checks = (check_digits, check_completeness, check_saturation)
             self.findings += [check(rows) for check in checks]
             if self.clean is None:

@@ -46,7 +46,8 @@ def decide(
         if kept is not None:
             found = Convention.from_card(kept, box.box)
             return found.box, found
-    with RunFolder.preparing(out) as working:
+    identity = f"{box.fingerprint()} {images.fingerprint()} {seed}"
+    with RunFolder.preparing(out, identity) as working:
         ledger = Ledger(MOST_QUERIES, working.book())
         transcript = working.transcript("convention")
         meter = Meter(box.box, ledger, transcript, lambda *wait: listener(Waiting(*wait)))

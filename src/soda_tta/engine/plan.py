@@ -97,8 +97,9 @@ def plan_run(
     elif limit < images + others:
         listed = " and ".join(f"{count:,} for {PURPOSES[purpose]}" for purpose, count in set_aside)
         raise BudgetError(
-            f"a budget of {budget:g} queries per image does not cover {images:,} images once and "
-            f"queries that come first ({listed}); give at least {(images + others) / images:.3g}."
+            f"a budget of {budget:g} queries per image does not cover one pass over {images:,} "
+            f"images and what comes first ({listed}); give at least "
+            f"{(images + others) / images:.3g}."
         )
     else:
         plan = plan_within(method, images, limit - others)

@@ -147,8 +147,8 @@ class Economy(Method):
                 "the model's own answers are used."
             )
         return (
-            f"{plan.limit / images:g} queries per image are too few for a search; the model's own "
-            f"answers are used. At least {needed} are needed."
+            f"{plan.limit / images:.3g} queries per image are too few for a search; the model's "
+            f"own answers are used. At least {needed} are needed."
         )
 
     def check(self, images: Images | None = None) -> None:

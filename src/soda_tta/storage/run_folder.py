@@ -22,7 +22,7 @@ from soda_tta.storage.book import Book
 from soda_tta.storage.card_check import check_entries
 from soda_tta.storage.journal import Journal, encoded
 from soda_tta.storage.locks import locked
-from soda_tta.storage.same_run import check_same_run
+from soda_tta.storage.same_run import check_same_begin, check_same_run
 from soda_tta.storage.spreadsheet import write_predictions, write_to_label
 from soda_tta.storage.temporary import is_temporary, remove_left_over
 from soda_tta.storage.transcript import Transcript
@@ -37,6 +37,7 @@ EVIDENCE = "evidence.safetensors"
 HISTORY = "history.jsonl"
 PREDICTIONS = "predictions.csv"
 TO_LABEL = "label-these.csv"
+IDENTITY = "begun.txt"  # what was begun here before there was a card
 WORKING = "working"  # what is only needed to continue the run
 BILLED = (".answers", ".jsonl", ".transcript")  # suffixes of files that hold billed work
 ENDED = ("finished", "budget")
@@ -97,7 +98,7 @@ class RunFolder:
 
     @classmethod
     @contextmanager
-    def preparing(cls, path: str | Path | None) -> Iterator[RunFolder]:
+    def preparing(cls, path: str | Path | None, identity: str) -> Iterator[RunFolder]:
         """Create and lock the folder of a run that is billed before its card is known."""
         folder = cls(path)
         if folder.path is None:
@@ -108,6 +109,7 @@ class RunFolder:
             if not all(folder._is_left_by_a_start(each) for each in folder.path.iterdir()):
                 raise RunError(f"{folder.path} is not an empty folder; choose another out=.")
             (folder.path / WORKING).mkdir(exist_ok=True)
+            check_same_begin(folder.path, folder.path / WORKING / IDENTITY, identity)
             yield folder
 
     def _prepare(self, card: dict[str, Any], resume: bool) -> None:
@@ -140,7 +142,7 @@ class RunFolder:
 
     def _is_kept_from_a_start(self, path: Path) -> bool:
         """Whether this is billed work from before the run: its ledger, or a found convention."""
-        return path in (self.book().path, self._working("convention.transcript"))
+        return path.name in (IDENTITY, "convention.transcript") or path == self.book().path
 
     # -- what the folder holds -------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.errors import RunError
+from soda_tta.storage.atomic import write_text
 from soda_tta.storage.card_check import entry
 
 IDENTITY = (
@@ -68,3 +69,13 @@ def difference(old: Any, new: Any) -> str:
         names = [name for name in new if plain(old.get(name)) != plain(new[name])]
         return ", ".join(f"{name} {old.get(name)} there, {new.get(name)} here" for name in names)
     return f"{old} there, {new} here"
+
+
+def check_same_begin(folder: Path, path: Path, identity: str) -> None:
+    """Refuse a folder in which another run was begun before it had a card; else note this one."""
+    if path.exists() and path.read_text() != identity:
+        raise RunError(
+            f"another run was begun in {folder}, with another model, other images or another seed; "
+            "choose another out=."
+        )
+    write_text(path, identity)
