@@ -47,13 +47,8 @@ def test_a_run_without_a_folder_counts_the_same() -> None:
 
 @pytest.mark.parametrize("after", [3, 200, 500])
 def test_a_kill_during_the_search_loses_no_response(tmp_path, after: int) -> None:
-    class Killed(Classifier):
-        def __call__(self, images):
-            if self.queries >= after:
-                raise KeyboardInterrupt
-            return super().__call__(images)
-
-    killed = Killed("ImageNet", "BGR")
+    killed = Classifier("ImageNet", "BGR")
+    killed.killed_after = after
     settings = {"method": "deployed", "out": tmp_path / "run", **QUIET}
     with pytest.raises(KeyboardInterrupt):
         adapt(IMAGES, auto(killed), **settings)
@@ -66,15 +61,11 @@ def test_a_kill_during_the_search_loses_no_response(tmp_path, after: int) -> Non
 
 
 def test_another_run_cannot_continue_a_search_that_was_killed(tmp_path) -> None:
-    class Killed(Classifier):
-        def __call__(self, images):
-            if self.queries >= 100:
-                raise KeyboardInterrupt
-            return super().__call__(images)
-
+    killed = Classifier()
+    killed.killed_after = 100
     settings = {"method": "deployed", "out": tmp_path / "run", **QUIET}
     with pytest.raises(KeyboardInterrupt):
-        adapt(IMAGES, auto(Killed()), **settings)
+        adapt(IMAGES, auto(killed), **settings)
     model = Classifier()
     with pytest.raises(RunError, match="another run was begun"):
         adapt(photographs(200, seed=1), auto(model), **settings)
