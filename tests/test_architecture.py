@@ -29,7 +29,7 @@ LAYERS = [
     # floor 1: parts
     ("box", "adaptors", "search", "objectives", "data"),
     # floor 2
-    ("judging", "conventions", "zoo"),
+    ("judging", "conventions", "conditions", "zoo"),
     # floor 3: what the engine and the methods speak of, the engine, the methods themselves
     ("engine", "engine.plan", "engine.working_size", "engine.adapted_graph"),
     ("engine.events", "engine.export_check"),

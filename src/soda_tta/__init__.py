@@ -31,6 +31,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 if TYPE_CHECKING:
     from soda_tta.adaptors import Adaptor
     from soda_tta.box import Box, load_box
+    from soda_tta.conditions import find_conditions
     from soda_tta.conventions import find_convention
     from soda_tta.data import load_dataset, open_images
     from soda_tta.doctor import examine
@@ -54,6 +55,7 @@ HOMES = {
     "all_methods": "soda_tta.methods",
     "apply": "soda_tta.engine.apply",
     "examine": "soda_tta.doctor",
+    "find_conditions": "soda_tta.conditions",
     "find_convention": "soda_tta.conventions",
     "export_merged": "soda_tta.engine.export",
     "export_triton": "soda_tta.engine.triton",
@@ -87,6 +89,7 @@ __all__ = [
     "examine",
     "export_merged",
     "export_triton",
+    "find_conditions",
     "find_convention",
     "find_method",
     "load_box",

@@ -18,6 +18,7 @@ from soda_tta.cli import (
     apply,
     bench,
     completion,
+    conditions,
     corrupt,
     data,
     demo,
@@ -33,7 +34,7 @@ from soda_tta.errors import SodaError
 
 COMMANDS = (
     *(demo, doctor, adapt, judge, apply, export, report),
-    *(methods, describe, corrupt, data, bench, completion),
+    *(methods, describe, conditions, corrupt, data, bench, completion),
 )
 NO_SPACE = "No space left on device: free some and run again"
 UNEXPECTED = 70  # EX_SOFTWARE: a bug of ours

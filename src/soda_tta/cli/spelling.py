@@ -31,6 +31,7 @@ OPTIONS = (
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},
+    "conditions": "--count",
     # `batch` is a setting of methods, too; see PHRASES
     **{name: flag for name, flag in MODEL_FLAGS.items() if name != "batch"},
 }
