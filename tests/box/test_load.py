@@ -201,7 +201,7 @@ def test_a_server_that_is_not_up_yet_is_retried_with_the_same_options(monkeypatc
 
     monkeypatch.setattr("soda_tta.box.load.BACKENDS", (Slow,))
     monkeypatch.setattr(
-        "soda_tta.box.backends.served.retry", partial(retry, sleep=lambda seconds: None)
+        "soda_tta.box.backends.remote.retry", partial(retry, sleep=lambda seconds: None)
     )
     box = load_box("http://host/v2/models/cats", partial=True)
     assert len(urls) == 3 and box.partial
