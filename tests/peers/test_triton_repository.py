@@ -43,9 +43,9 @@ def test_the_ensembles_answer_what_adaptor_and_box_answer(
     box = load_box(tmp_path / "digits.onnx", **FACTS)
     server = tmp_path / "server"
     server.mkdir()
-    with serving("triton", "triton_repository.py", tmp_path / "repository", server) as url:
+    with serving("triton", "triton_repository.py", tmp_path / "repository", server) as peer:
         for name in names.values():
-            ensemble = load_box(f"{url.removesuffix('digits')}{name}_adapted")
+            ensemble = load_box(f"{peer.http.removesuffix('digits')}{name}_adapted")
             for size in [(16, 16), (40, 31)]:
                 images = random.integers(0, 256, (70, 3, *size)).astype(np.float32) / 255
                 expected = box(ADAPTOR(box.input.view(images)))
