@@ -15,7 +15,8 @@ UNITS = {"image": "image", "query": "image", "queries": "image"} | {
 FORMS = "1.5 (per 1000 images), '0.002 per call', '1.5 per 1000 calls' or '2.10 per hour'"
 TEXT = re.compile(
     r"(?P<amount>[\d.]+(?:e-?\d+)?)"
-    r"(?:\s*(?:\bper\b|/)\s*(?P<count>[\d,_]*)\s*(?P<unit>image|query|queries|call|request|hour)s?)?"
+    r"(?:\s*(?:\bper\b|/)\s*(?P<count>[\d,_]*)\s*"
+    r"(?P<unit>image|query|queries|call|request|hour)s?)?"
 )
 SECONDS_PER_HOUR = 3600
 

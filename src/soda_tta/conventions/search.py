@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from soda_tta.box import Box, Meter
-from soda_tta.box.facts import FACTS
 from soda_tta.conventions.convention import Answer, Convention, unusual_facts
 from soda_tta.conventions.race import Ask, Finish, Runner, challenge, race
 from soda_tta.conventions.sample import Sample
@@ -29,6 +28,7 @@ MOST_QUERIES = 1000
 PIXEL_QUERIES = 560  # the most for normalisation, channel order and layout
 CHALLENGE_IMAGES = 96  # for a crop or an orientation
 MIRROR_IMAGES = 64
+MOST_COMPARED = max(CHALLENGE_IMAGES, MIRROR_IMAGES)
 FIRST_IMAGES = 4  # that show whether the model accepts them at all
 IMAGENET_CLASSES = 1000
 
@@ -77,12 +77,9 @@ class Search:
         """What was found; `before` is what was spent earlier."""
         spent = self.spent - before
         found = self.box.restated(**self.facts)
-        stated = {name: getattr(self.box.input, name, None) for name in self.fixed if name in FACTS}
-        known = {name: value for name, value in stated.items() if value is not None}
-        facts = unusual_facts({**_plain(found), **known})
-        facts = {name: value for name, value in facts.items() if name not in self.fixed}
+        facts = unusual_facts(_plain(found))
         return Convention(
-            facts=facts,
+            facts={name: value for name, value in facts.items() if name not in self.fixed},
             answers=self.answers,
             images=len(self.sample),
             queries=spent,
@@ -123,7 +120,9 @@ class Search:
     def find_pixels(self, layouts: Sequence[str], own: Mapping[str, Facts] | None) -> Runner:
         """Normalisation, channel order and layout."""
         candidates = self.candidates(layouts, own)
-        end = race(candidates, self.ask, len(self.sample), PIXEL_QUERIES)
+        # one candidate has nothing to win: it only needs what the other questions compare with
+        needed = MOST_COMPARED if len(candidates) == 1 else len(self.sample)
+        end = race(candidates, self.ask, min(needed, len(self.sample)), PIXEL_QUERIES)
         if end is None:
             raise BoxError(
                 "the model refused the images in every convention; state what it expects: mean, "
