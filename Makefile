@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench setup real peers browser clean
+.PHONY: demo live-demo test lint bench docs setup real peers browser package clean
 
 demo: setup
 	$(BIN)/soda-tta demo
+
+live-demo: setup
+	$(BIN)/soda-tta demo --live
 
 test: setup lint
 	$(BIN)/python -m pytest -n 2
@@ -15,8 +18,13 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Ratios of this commit, into results/ratios/ and docs/research/performance.md: 4 minutes, idle machine.
 bench: setup
-	$(BIN)/soda-tta bench run small --scale tiny --jobs 2 --out runs/bench
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/ratios.py
+
+# The documentation site, readable without a network: build/site/index.html
+docs: setup
+	$(BIN)/python docs/website/build.py
 
 # The suites below need more than this repository; CI runs them (.ci/run).
 real: setup
@@ -26,9 +34,10 @@ real: setup
 
 peers: setup
 	.ci/install-peers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'ray[data]'
 	$(BIN)/python -m pytest -m peers tests/peers
 
-browser: setup
+browser: setup docs
 	command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 	$(BIN)/python -m pytest -m browser tests/browser
 
@@ -39,5 +48,9 @@ setup: .venv/complete
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+# The wheel in fresh environments, with each extra alone
+package: setup
+	$(BIN)/python -m pytest -m package tests/package
+
 clean:
-	rm -rf .venv .venv-triton .venv-mlserver .venv-litserve .venv-bentoml soda-demo
+	rm -rf .venv .venv-triton .venv-mlserver .venv-litserve .venv-bentoml .venv-moto soda-demo

@@ -9,6 +9,7 @@ import numpy as np
 import economy_curve
 import objectives
 import transports
+import verdict_power
 import verdicts
 from cell_results import (
     Entry,
@@ -40,7 +41,7 @@ def page_tables(store: Store) -> dict[str, str]:
         for name, cells in PARTS.items()
     }
     tables = {name: by_corruption(parts[name]) for name in BY_CORRUPTION}
-    for script in (objectives, transports, verdicts):
+    for script in (objectives, transports, verdicts, verdict_power):
         tables[script.__name__] = script.table() if script.OUT.exists() else NOT_RUN
     return {
         **tables,

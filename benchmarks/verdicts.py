@@ -23,6 +23,7 @@ from soda_tta.adaptors import Bank
 from soda_tta.adaptors.parts import moves
 from soda_tta.data import Corrupted, load_dataset
 from soda_tta.judging.measures import (
+    Evidence,
     at_confidence_of,
     consistency_test,
     information_test,
@@ -84,10 +85,10 @@ OTHERS = [
 ]
 
 
-def random_changes(count: int) -> Array:
+def random_changes(count: int, seed: int = 0, without: tuple[str, ...] = ()) -> Array:
     """The identity, then random sums of one to three moves of the bank."""
-    generator = np.random.default_rng(0)
-    steps = moves()
+    generator = np.random.default_rng(seed)
+    steps = moves(without)
     changes = [np.zeros(steps.shape[1])]
     for _ in range(count):
         chosen = generator.choice(len(steps), generator.integers(1, 4), replace=False)
@@ -153,11 +154,11 @@ def study(image_set: ImageSet, folder: Path) -> dict[str, Any]:
         before = views[old]
         after = views[new]
         equal = at_confidence_of(after, before)
-        alone = np.arange(len(before[0]))
+        evidence = Evidence(before, after, equal, np.arange(len(before[0])))
         adopted = {
-            "shared information": shared_test(before, after, equal, alone).p_value <= LEVEL,
-            "consistency": consistency_test(before, after, equal, alone).p_value <= LEVEL,
-            "information": information_test(before, after, equal, alone).p_value <= LEVEL,
+            "shared information": shared_test(evidence).p_value <= LEVEL,
+            "consistency": consistency_test(evidence).p_value <= LEVEL,
+            "information": information_test(evidence).p_value <= LEVEL,
             "verdict": judge(before, after, LEVEL).adopt,
         }
         kind = "helpful" if change > 0 else "harmful"

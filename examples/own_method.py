@@ -8,6 +8,13 @@ It tries a few brightness factors and keeps the one whose responses share the mo
 the images. `soda_tta.testing.check_method` says whether it keeps the contract of a method.
 """
 
+# %% [markdown]
+# ## The method
+#
+# A method is a frozen dataclass; its fields are its settings. `queries` says what it will cost,
+# before anything is spent. `answer` does the work.
+
+# %%
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -69,6 +76,13 @@ class Brighten(Method):
 
 brighten = Brighten()
 
+# %% [markdown]
+# ## Check it and use it
+#
+# `check_method` runs it in the ways in which a run can go wrong: a small budget, an interruption,
+# a crash. After that it is a method like any other.
+
+# %%
 if __name__ == "__main__":
     check_method(brighten)
     run = adapt(0.4 * make_images(), make_black_box(), method=brighten, steps=4)

@@ -1,34 +1,44 @@
 """One row of the paper: SODA and its relatives on one corruption of CIFAR-10-C.
 
-    SODA_TTA_DATA=~/soda-data python examples/paper_row.py            # minutes
-    python examples/paper_row.py --images 500 --epochs 30             # closer to the paper
+    SODA_TTA_DATA=~/soda-data python examples/paper_row.py
 
 The data folder holds cifar10-test.npz and the trained models (docs/how-to/data.md). The paper has
 10,000 images and 150 epochs; `soda-tta bench run cifar10 --scale paper` is the whole table.
 """
 
-import argparse
+# %% [markdown]
+# ## Data and models
+#
+# The same ResNet-20 twice: as an ONNX file, of which only probabilities are seen, and as a
+# PyTorch module for the methods that use gradients or batch statistics.
+
+# %%
 import warnings
 
 from soda_tta import SodaError, adapt, load_dataset, zoo
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--corruption", default="contrast")
-parser.add_argument("--images", type=int, default=256)
-parser.add_argument("--epochs", type=int, default=2)
-options = parser.parse_args()
-warnings.simplefilter("ignore")  # notices about too few epochs, which is the point here
+CORRUPTION = "contrast"
+IMAGES = 256
+EPOCHS = 2  # 30 and 500 images come closer to the paper
 
+warnings.simplefilter("ignore")  # notices about too few epochs, which is the point here
 try:
-    images = load_dataset("cifar10", corruption=options.corruption, severity=5)
+    images = load_dataset("cifar10", corruption=CORRUPTION, severity=5)
     black_box = zoo.deployed("cifar10_resnet20", "onnx")
     white_box = zoo.deployed("cifar10_resnet20", "module")
 except SodaError as error:
     raise SystemExit(f"This example needs CIFAR-10 and a trained model: {error}") from None
-images = images.subset(slice(0, options.images))
+images = images.subset(slice(0, IMAGES))
+print(f"{CORRUPTION}, severity 5, {len(images)} images of CIFAR-10, ResNet-20")
 
-# Fewer steps than in the paper need a larger learning rate; soda-e has none.
-LEARNING = {"epochs": options.epochs, "lr": 0.03}
+# %% [markdown]
+# ## The row
+#
+# A method is a name and settings. Fewer steps than in the paper need a larger learning rate;
+# `soda-e` has none. Every row states its queries, all purposes together.
+
+# %%
+LEARNING = {"epochs": EPOCHS, "lr": 0.03}
 ROW = {
     "deployed": {},
     "soda-e": {"budget": 40},
@@ -37,7 +47,6 @@ ROW = {
     "bn": {},
 }
 
-print(f"{options.corruption}, severity 5, {len(images)} images of CIFAR-10, ResNet-20")
 print(f"{'method':<10} {'accuracy':>8} {'queries per image':>18}")
 for name, settings in ROW.items():
     box = white_box if name in ("soda-fo", "bn") else black_box

@@ -11,13 +11,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from soda_tta import Run, adapt
 from soda_tta.box import CallableBox
 from soda_tta.protocols.onnx_files import METADATA_KEY
 from soda_tta.types import Array
@@ -67,6 +68,48 @@ def images() -> Array:
     return np.clip(colours + noise, 0, 1).astype(np.float32)
 
 
+class PatternModel:
+    """Tells six patterns of 4 x 4 bright and dark squares apart; haze confuses it."""
+
+    def __init__(self) -> None:
+        random = np.random.default_rng(11)
+        squares = [random.permutation(np.arange(16) < bright) for bright in (4, 6, 8, 8, 10, 12)]
+        self.patterns = np.stack(squares).reshape(6, 4, 4).repeat(4, axis=1).repeat(4, axis=2)
+
+    def __call__(self, images: Array) -> Array:
+        grey = images.mean(axis=1)
+        distances = ((grey[:, None] - self.patterns) ** 2).mean(axis=(2, 3))
+        powers = np.exp(-2000 * (distances - distances.min(axis=1, keepdims=True)))
+        return powers / powers.sum(axis=1, keepdims=True)
+
+
+class Mixed(NamedTuple):
+    """Images of two conditions in one set, and a run of soda-e on them."""
+
+    images: Array  # 220 of 16 x 16 pixels
+    labels: Array  # their patterns
+    hazy: Array  # which of them are hazy; the others are clean
+    model: PatternModel
+    run: Run  # adopts an adaptor for the hazy images; the clean ones stay as they are
+
+
+@pytest.fixture(scope="session")
+def mixed() -> Mixed:
+    """Clean and hazy patterns. The run takes a second of CPU time: tests must not change it."""
+    model = PatternModel()
+    random = np.random.default_rng(0)
+    labels = np.arange(220) % 6
+    clean = model.patterns[labels, None] * random.uniform(0.5, 1, (220, 3, 1, 1))
+    clean = clean + 0.1 * random.standard_normal((220, 1, 4, 4)).repeat(4, 2).repeat(4, 3)
+    clean = clean + 0.02 * random.standard_normal(clean.shape)
+    order = random.permutation(220)
+    hazy = order >= 110
+    images = np.where(hazy[:, None, None, None], 0.7 + 0.2 * clean[order], clean[order])
+    images = (np.rint(images.clip(0, 1) * 255) / 255).astype(np.float32)
+    run = adapt(images, model, budget=20, groups="none")
+    return Mixed(images, labels[order], hazy, model, run)
+
+
 class TinyOnnx:
     """Writes classifiers `softmax(mean colour @ matrix)` with the inputs and outputs of a test."""
 
@@ -113,3 +156,26 @@ class TinyOnnx:
 @pytest.fixture
 def tiny_onnx(tmp_path: Path) -> TinyOnnx:
     return TinyOnnx(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def routed_adaptor() -> Any:
+    """Leaves dark images as they are and darkens those with a brightness above 0.45."""
+    from soda_tta.adaptors import Bank, Identity, RoutedAdaptor
+    from soda_tta.conditions.mixture import Mixture
+    from soda_tta.conditions.router import Router
+    from soda_tta.conditions.statistics import NAMES
+
+    size = len(NAMES)
+    column = NAMES.index("brightness")
+    means = np.zeros((2, size))
+    means[:, column] = [0.2, 0.7]
+    covariance = 100 * np.eye(size)
+    covariance[column, column] = 0.01
+    mixture = Mixture(np.full(2, 0.5), means, np.stack([covariance, covariance]))
+    return RoutedAdaptor(
+        router=Router(np.zeros(size), np.eye(size), mixture, np.arange(2), radius=10.0),
+        adaptors=[Identity(), Bank().adaptor({"brightness": -0.2})],
+        words=["dark", "bright"],
+        shares=[0.4, 0.6],
+    )

@@ -37,8 +37,27 @@ def test_the_demo_compares_soda_e_with_the_papers_soda(tmp_path, capsys) -> None
     assert summary["report"].endswith("report.html")
     page = Path(summary["report"]).read_text()
     assert page.lower().startswith("<!doctype html") and "soda-e" in page
-    for name, method in (("run", "soda-e"), ("run-paper", "soda")):
+    check_mixed(summary["mixed"])
+    for name, method in (("run", "soda-e"), ("run-paper", "soda"), ("run-mixed", "soda-e")):
         assert Run.load(folder / name).card.method == method
+
+
+def check_mixed(facts: dict) -> None:
+    """Hazy and noisy images gain, and clean ones stay as they are.
+
+    Three conditions are found. One adaptor may serve both hazy and noisy images: then they are one.
+    """
+    shares = facts["accuracy"]
+    clean, hazy, noisy = (shares[name] for name in ("clean", "hazy", "noisy"))
+    assert clean["one_per_condition"] == clean["before"] > clean["one_adaptor"]
+    assert hazy["one_per_condition"] - hazy["before"] >= 0.4
+    assert noisy["one_per_condition"] - noisy["before"] >= 0.05
+    assert shares["all"]["one_per_condition"] >= shares["all"]["one_adaptor"] + 0.1
+    assert facts["queries_per_image"] <= 15 and facts["seconds"] < 60
+    conditions = facts["conditions"]["conditions"]
+    verdicts = [each["verdict"] is not None and each["verdict"]["adopt"] for each in conditions]
+    assert sorted(verdicts) in ([False, True], [False, True, True])
+    assert "Conditions" in Path(facts["report"]).read_text()
 
 
 @pytest.mark.parametrize("seed", range(5))

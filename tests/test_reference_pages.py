@@ -16,7 +16,19 @@ def pages() -> dict:
     return module.PAGES
 
 
-@pytest.mark.parametrize("name", ["methods.md", "model-facts.md", "commands.md"])
+PAGES = (
+    "methods.md",
+    "model-facts.md",
+    "commands.md",
+    "api.md",
+    "parts.md",
+    "errors.md",
+    "files.md",
+)
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_up_to_date(name: str) -> None:
+    assert set(pages()) == set(PAGES)
     expected = pages()[name]()
     assert (FOLDER / name).read_text() == expected, "run python docs/reference/generate.py"

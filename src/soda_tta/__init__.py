@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from soda_tta.engine.stream import Stream
     from soda_tta.engine.triton import export_triton
     from soda_tta.methods import Method, Outcome, all_methods, find_method
+    from soda_tta.scale.archive import apply_archive
+    from soda_tta.scale.backends import find_backend
 
 HOMES = {
     "Adaptor": "soda_tta.adaptors",
@@ -54,7 +56,9 @@ HOMES = {
     "adapt": "soda_tta.engine.adapt",
     "all_methods": "soda_tta.methods",
     "apply": "soda_tta.engine.apply",
+    "apply_archive": "soda_tta.scale.archive",
     "examine": "soda_tta.doctor",
+    "find_backend": "soda_tta.scale.backends",
     "find_conditions": "soda_tta.conditions",
     "find_convention": "soda_tta.conventions",
     "export_merged": "soda_tta.engine.export",
@@ -86,9 +90,11 @@ __all__ = [
     "adapt",
     "all_methods",
     "apply",
+    "apply_archive",
     "examine",
     "export_merged",
     "export_triton",
+    "find_backend",
     "find_conditions",
     "find_convention",
     "find_method",

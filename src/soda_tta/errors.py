@@ -34,6 +34,11 @@ class BoxUnavailable(BoxError):
         Seconds to wait before the next attempt, if the server declared them.
     sent : bool, default True
         Whether images may have reached the model. It may then have computed, and billed, them.
+
+    Attributes
+    ----------
+    elsewhere : bool
+        Another server of the same model can be asked at once.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class BoxUnavailable(BoxError):
         super().__init__(message)
         self.retry_after = retry_after
         self.sent = sent
+        self.elsewhere = False
 
 
 class BudgetError(SodaError):

@@ -21,6 +21,11 @@ class RandomStream(IntEnum):
     SPLIT = 11  # which images are searched on and which are judged
     ROUNDS = 12  # the images of each round of pursuit
     GENERATIONS = 13  # the images of each generation of evolution
+    SAMPLE = 14  # of an archive
+    BORDER = 41  # the first border of BETA-26
+    VIEWS = 42  # random crops of test-time augmentation
+    CONFIRM = 43  # which images confirm what a helper has ranked, and their bootstrap samples
+    LIVE = 21  # which images of a live stream are searched on, judged and watched
 
 
 def generator(seed: int, stream: RandomStream, *place: int) -> np.random.Generator:

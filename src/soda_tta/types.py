@@ -9,7 +9,7 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 Purpose = Literal[
-    "convention", "select", "clean", "tune", "probe", "judge", "evaluate", "serve"
+    "convention", "select", "clean", "tune", "probe", "judge", "evaluate", "view", "serve", "watch"
 ]  # what a query is spent on
 Needs = Literal["probabilities", "gradients", "weights"]  # what a method needs from the box
 Stopped = Literal["finished", "budget", "interrupted"]  # why a run ended

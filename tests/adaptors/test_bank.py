@@ -86,7 +86,7 @@ def test_one_image_alone_is_adapted_as_inside_a_batch(seed: int) -> None:
     images = some_images(60, 32, 32)  # more than are restored at a time
     together = adaptor(images)
     alone = np.concatenate([adaptor(images[i : i + 1]) for i in range(len(images))])
-    np.testing.assert_allclose(together, alone, atol=2e-6)
+    np.testing.assert_allclose(together, alone, atol=5e-6)
     assert np.abs(together - images).max() > 0.1
 
 
@@ -242,16 +242,24 @@ def test_impossible_structures_and_files_are_refused(tmp_path) -> None:
         Adaptor.load(tmp_path / "short.safetensors")
 
 
-def test_parameters_learned_for_other_parts_are_refused(tmp_path) -> None:
+def test_a_file_with_other_parts_is_read_where_they_are_known(tmp_path) -> None:
     path = tmp_path / "bank.safetensors"
-    bank = some_bank(0, grain=2.0)
-    # a file from before the parts were named
-    write_adaptor_file(path, "bank", {"grain": 2.0}, bank.parameters)
-    assert (Adaptor.load(path).parameters == bank.parameters).all()
-    write_adaptor_file(
-        path, "bank", {**bank.settings, "parts": [NAMES[1], NAMES[0], *NAMES[2:]]}, bank.parameters
-    )
-    with pytest.raises(RunError, match="other parts"):
+    parameters = np.array([0.8, 0.25], np.float32)
+    write_adaptor_file(path, "bank", {"grain": 2.0, "parts": ["median", "gamma"]}, parameters)
+    loaded = Adaptor.load(path)
+    assert repr(loaded) == "Bank(grain=2.0).adaptor({'median': 0.8, 'gamma': 0.25})"
+    parts = {"grain": 2.0, "parts": ["median", "non-local means 0.1"]}
+    write_adaptor_file(path, "bank", parts, np.array([0.8, 0], np.float32))
+    assert repr(Adaptor.load(path)) == "Bank(grain=2.0).adaptor({'median': 0.8})"
+    write_adaptor_file(path, "bank", parts, parameters)
+    with pytest.raises(RunError, match=r"uses non-local means 0\.1, which this version does not"):
+        Adaptor.load(path)
+
+
+def test_a_file_that_does_not_name_its_parts_is_refused(tmp_path) -> None:
+    path = tmp_path / "bank.safetensors"
+    write_adaptor_file(path, "bank", {"grain": 2.0}, np.zeros(20, np.float32))
+    with pytest.raises(RunError, match="names 0 parts of the bank for 20 parameters"):
         Adaptor.load(path)
 
 

@@ -36,51 +36,6 @@ def test_the_median_removes_a_single_wrong_pixel_and_keeps_an_edge() -> None:
     np.testing.assert_array_equal(restore.median(torch.from_numpy(wrong)).numpy(), edge)
 
 
-def slow_non_local_means(image: np.ndarray, strength: float, reach: int = 3) -> np.ndarray:
-    """Pixel by pixel, as the definition says."""
-    _, height, width = image.shape
-    wide = np.pad(image, ((0, 0), (reach, reach), (reach, reach)), mode="reflect")
-    reflected_row = np.pad(np.arange(height), 1, mode="reflect")
-    reflected_column = np.pad(np.arange(width), 1, mode="reflect")
-    result = np.zeros_like(image)
-    for y in range(height):
-        for x in range(width):
-            total = np.zeros(3)
-            weights = 0.0
-            for down in range(-reach, reach + 1):
-                for right in range(-reach, reach + 1):
-                    distance = 0.0
-                    for row in reflected_row[y : y + 3]:
-                        for column in reflected_column[x : x + 3]:
-                            other = wide[:, reach + row + down, reach + column + right]
-                            distance += float(np.mean((image[:, row, column] - other) ** 2)) / 9
-                    weight = math.exp(-distance / strength**2)
-                    total += weight * wide[:, reach + y + down, reach + x + right]
-                    weights += weight
-            result[:, y, x] = total / weights
-    return result
-
-
-def test_non_local_means_equals_its_definition() -> None:
-    (image,) = images = some_images(1, 6, 5)
-    for strength, fast in zip(
-        (0.1, 0.4), restore.non_local_means(torch.from_numpy(images), (0.1, 0.4)), strict=True
-    ):
-        np.testing.assert_allclose(
-            fast[0].numpy(), slow_non_local_means(image, strength), atol=1e-5
-        )
-
-
-def test_non_local_means_removes_noise_from_a_flat_image_and_keeps_an_edge() -> None:
-    noise = 0.1 * np.random.default_rng(0).standard_normal((1, 3, 32, 32)).astype(np.float32)
-    (restored,) = restore.non_local_means(torch.from_numpy(0.5 + noise), (0.18,))
-    assert restored.std() < 0.25 * noise.std()
-    edge = np.zeros((1, 3, 16, 16), np.float32)
-    edge[:, :, :, 8:] = 1
-    (kept,) = restore.non_local_means(torch.from_numpy(edge), (0.18,))
-    assert np.abs(kept.numpy() - edge).max() < 0.01
-
-
 def slow_cosine_shrinkage(
     image: np.ndarray, threshold: float, size: int, stride: int
 ) -> np.ndarray:
@@ -204,3 +159,30 @@ def test_line_kernels_average_along_their_line(sigma: float) -> None:
     down = (kernels[0] * steps[:, None] ** 2).sum()
     assert across > 4 * down  # direction 0 is horizontal
     np.testing.assert_allclose(kernels[4], kernels[0].T, atol=1e-6)  # direction 4 is vertical
+
+
+def test_the_noise_level_is_measured_on_flat_and_sloping_images_and_hardly_by_edges() -> None:
+    random = np.random.default_rng(0)
+    slope = np.broadcast_to(np.linspace(0.2, 0.8, 32, dtype=np.float32), (3, 3, 32, 32))
+    amounts = np.array([0.0, 0.05, 0.2], np.float32)
+    noisy = slope + amounts[:, None, None, None] * random.standard_normal(slope.shape)
+    noisy[:, :, 10] += 0.5  # a line: less than half of the pixels
+    measured = restore.noise_level(torch.from_numpy(noisy.astype(np.float32)))
+    np.testing.assert_allclose(measured.numpy(), amounts, rtol=0.12, atol=1e-5)
+
+
+def test_a_threshold_of_each_image_is_that_of_the_image_alone() -> None:
+    images = torch.from_numpy(some_images(2, 12, 12))
+    (both,) = restore.cosine_shrinkage(images, (torch.tensor([0.2, 0.7]),))
+    for index, threshold in enumerate((0.2, 0.7)):
+        (alone,) = restore.cosine_shrinkage(images[index : index + 1], (threshold,))
+        torch.testing.assert_close(both[index : index + 1], alone)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (9, 7), (4, 5)])
+def test_halved_and_enlarged_images_have_their_size_and_mean(shape: tuple[int, int]) -> None:
+    images = torch.from_numpy(some_images(2, *shape))
+    large = restore.enlarged(restore.halved(images), images)
+    assert large.shape == images.shape
+    flat = torch.full_like(images, 0.3)
+    torch.testing.assert_close(restore.enlarged(restore.halved(flat), flat), flat)

@@ -15,6 +15,8 @@ PAGES = {
     "few_images": "scenes",
     "conventions": "conventions",
     "convention_objectives": "conventions",
+    "conditions": "conditions",
+    "pool": "performance",
 }
 
 

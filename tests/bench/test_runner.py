@@ -35,7 +35,7 @@ mine = find_method("soda").but(epochs=1, q={q}, width=2).renamed("mine", "My met
 @pytest.fixture(autouse=True)
 def workers_start_fast(monkeypatch, warm_processes) -> None:
     """Workers are processes of their own, but only one test waits for new interpreters."""
-    monkeypatch.setattr("soda_tta.bench.runner.get_context", lambda how: warm_processes)
+    monkeypatch.setattr("soda_tta.scale.processes.get_context", lambda how: warm_processes)
 
 
 @pytest.fixture
@@ -167,12 +167,29 @@ def test_any_exception_of_a_users_method_ends_only_its_cell(
 
 
 def test_a_killed_worker_is_reported(own_cell, tmp_path, failing_method, monkeypatch) -> None:
-    monkeypatch.setattr("soda_tta.bench.runner.get_context", multiprocessing.get_context)
+    monkeypatch.setattr("soda_tta.scale.processes.get_context", multiprocessing.get_context)
+    monkeypatch.setattr("soda_tta.scale.processes.ATTEMPTS", 1)  # new interpreters are slow
     method = failing_method("killed", "os.kill(os.getpid(), signal.SIGKILL)")
     store = Store(tmp_path / "store")
     with pytest.raises(RunError, match="a worker was killed"):
         run_grid([own_cell(), own_cell(method=method)], store)
     assert own_cell() in store
+
+
+def test_the_cell_of_a_killed_worker_runs_again(own_cell, tmp_path, failing_method) -> None:
+    """The first worker is killed; the cells of both are in the store, each once."""
+    marker = tmp_path / "killed-once"
+    kill_once = (
+        f"import pathlib; marker = pathlib.Path({str(marker)!r}); "
+        "marker.exists() or (marker.touch(), os.kill(os.getpid(), signal.SIGKILL)); "
+        "return work.meter.asking('select')(work.images[:])"
+    )
+    cells = [own_cell(method=failing_method("killed_once", kill_once)), own_cell()]
+    store = Store(tmp_path / "store")
+    assert run_grid(cells, store, jobs=2) == 2
+    assert marker.exists()
+    assert len(store.path.read_text().splitlines()) == 2
+    assert not (store.folder / "working").exists()
 
 
 def test_only_the_first_of_many_failures_are_listed() -> None:

@@ -31,7 +31,7 @@ SESSIONS = {view: session_of(view, viewed) for view in VIEWS}
 def test_resizing_equals_pillow(view: View, height: int, width: int) -> None:
     images = np.ascontiguousarray(PIXELS[:, :, :height, :width])
     (resized,) = SESSIONS[view].run(None, {"images": images})
-    np.testing.assert_allclose(resized, view(images), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(resized, view(images), atol=2e-6, rtol=0)  # sums in float32
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)

@@ -27,7 +27,7 @@ def browser() -> Iterator[Any]:
 class Visit:
     """An open page, with its messages, errors and requests."""
 
-    def __init__(self, browser: Any, path: Path, width: int, scheme: str = "light") -> None:
+    def __init__(self, browser: Any, place: Path | str, width: int, scheme: str = "light") -> None:
         self.context = browser.new_context(
             viewport={"width": width, "height": 800}, color_scheme=scheme
         )
@@ -40,7 +40,7 @@ class Visit:
             "dialog", lambda dialog: (self.messages.append(dialog.message), dialog.dismiss())
         )
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(path.as_uri())
+        self.page.goto(place.as_uri() if isinstance(place, Path) else place)
         self.page.wait_for_load_state("networkidle")
 
     def external_requests(self) -> list[str]:

@@ -17,12 +17,12 @@ pytestmark = pytest.mark.browser
 EVIL = (
     "<script>alert('evil')</script><img src=http://evil.example/x onerror=alert(1)>" + "long" * 60
 )
-PAGES = ("run", "plain", "compared", "bench", "evil", "killed")
+PAGES = ("run", "plain", "compared", "bench", "evil", "killed", "mixed")
 PHONE, DESK = 380, 1100
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory) -> dict[str, Path]:
+def pages(tmp_path_factory, mixed) -> dict[str, Path]:
     """Every kind of page, from real runs with the model of the demo."""
     place = tmp_path_factory.mktemp("pages")
     model, source = hazy_digits(place)
@@ -33,6 +33,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     made = {name: place / f"{name}.html" for name in PAGES}
     write_report(run, made["run"], images=images, labels=labels, price=1.5)
     write_report(run, made["plain"])
+    write_report(mixed.run, made["mixed"], images=mixed.images, labels=mixed.labels)
     write_report(
         [run, other, adapt(images, box, method="lame")],
         made["compared"],

@@ -70,6 +70,12 @@ def test_soda_e_is_the_default_and_states_what_a_budget_buys(soda: Soda) -> None
     assert little["queries"] == {"select": 40} and "too few" in little["reason"]
 
 
+@pytest.mark.parametrize("option", ["--group-by", "--condition-by"])
+def test_a_dry_run_refuses_a_rule_that_the_run_would_refuse(soda: Soda, option: str) -> None:
+    done = soda(*ADAPT, "--dry-run", option, "name:nothing")
+    assert done.code == 2 and "matches none of the 40 images" in done.err
+
+
 def test_a_dry_run_loads_the_model(soda: Soda) -> None:
     done = soda("adapt", "--model", "none.onnx", "--images", "night", "--dry-run")
     assert done.code == 2 and "does not exist" in done.err

@@ -20,6 +20,8 @@ MODEL = ["--model", "{model}:predict"]
         ([*ADAPT, "--out", "r", "--method", "sodda"], "choose one of"),
         ([*ADAPT, "--out", "r", "--budget", "0.5"], "at least 1"),
         ([*ADAPT], "--out RUN"),
+        ([*ADAPT, "--out", "r", "--device", "abacus"], "is not a device of this machine"),
+        ([*ADAPT, "--out", "r", "--provider", "cuda"], "does not have the option provider"),
         ([*ADAPT, "--out", "r", "--price", "-1"], "'-1' is not a valid price"),
         ([*ADAPT, "--out", "r", "--method", "soda", "--set", "tau=2"], "--set tau=2"),
         (shlex.split("adapt --model {model}:logits --images night --out r"), "pass --logits"),

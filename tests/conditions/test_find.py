@@ -12,7 +12,7 @@ from soda_tta import find_conditions
 from soda_tta.cli import main
 from soda_tta.conditions.merging import confused, merged
 from soda_tta.conditions.mixture import Mixture, fit
-from soda_tta.conditions.statistics import NAMES, quantile, statistics
+from soda_tta.conditions.statistics import NAMES, statistics
 from soda_tta.conditions.words import describe
 from soda_tta.errors import ImageError
 
@@ -58,13 +58,6 @@ def test_one_condition_is_one() -> None:
     assert len(find_conditions(noisy(scenes(200)))) == 1
 
 
-def test_an_image_gets_the_same_numbers_alone_and_in_a_batch() -> None:
-    images = MIXED[[0, 170, 300]]
-    together = statistics(images)
-    alone = np.concatenate([statistics(images[place : place + 1]) for place in range(3)])
-    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -89,8 +82,7 @@ def test_sharpness_falls_with_blur_and_not_with_contrast() -> None:
     np.testing.assert_allclose(column("sharpness", hazy(images)), sharp, atol=0.1)
 
 
-def test_quantiles_and_means_by_hand() -> None:
-    assert quantile(np.array([[3.0, 1.0, 2.0]]), 1.0) == 3
+def test_means_by_hand() -> None:
     grey = np.full((1, 3, 8, 8), 0.25, np.float32)
     assert column("brightness", grey)[0] == pytest.approx(0.25)
     assert column("contrast", grey)[0] == pytest.approx(np.log(1e-3), abs=1e-3)
@@ -126,7 +118,15 @@ def test_words_say_what_stands_out() -> None:
 
 @pytest.mark.parametrize("images", [np.zeros((30, 3, 16, 16), np.float32), scenes(5)])
 def test_identical_and_few_images_are_one_condition(images) -> None:
-    assert len(find_conditions(images)) == 1
+    found = find_conditions(images)
+    assert len(found) == 1 and found.words == ["all alike"]
+
+
+def test_small_groups_of_many_images_are_each_fitted(monkeypatch) -> None:
+    monkeypatch.setattr("soda_tta.conditions.find.FITTED", 100)  # fewer than the images
+    found = find_conditions(MIXED, groups=np.arange(320) // 40)
+    for condition in range(len(found)):
+        assert len(set(TRUE[found.of_each == condition])) == 1
 
 
 def test_what_cannot_be_measured_is_refused() -> None:
@@ -134,6 +134,10 @@ def test_what_cannot_be_measured_is_refused() -> None:
         find_conditions(np.zeros((5, 3, 4, 4), np.float32))
     with pytest.raises(ImageError, match="not valid for 5 images"):
         find_conditions(scenes(5), conditions=6)
+    with pytest.raises(ImageError, match="none of 5 groups has 40 images"):
+        find_conditions(scenes(5), groups=np.arange(5))
+    with pytest.raises(ImageError, match="groups has shape"):
+        find_conditions(scenes(5), groups=[0, 1])
 
 
 def test_the_command_writes_a_table_and_a_picture(tmp_path, monkeypatch, capsys) -> None:
@@ -147,7 +151,23 @@ def test_the_command_writes_a_table_and_a_picture(tmp_path, monkeypatch, capsys)
     assert len(lines) == 320 and set(lines[0]) == {"image", "condition", "distance", "familiar"}
     assert Image.open("sheet.png").height > 200
     assert main([*words, "--csv", "table.csv"]) == 2  # it exists already
-    capsys.readouterr()
+    assert main(["conditions", "--images", "mixed.npy", "--count", "321"]) == 2
+    assert "--count 321 is not valid for 320 images" in capsys.readouterr().err
     main([*words, "--json"])
     facts = json.loads(capsys.readouterr().out)
     assert sum(each["images"] for each in facts["conditions"]) == 320
+
+
+def test_the_command_takes_what_is_known(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, image in enumerate(MIXED[80:240]):
+        folder = Path("images", "plain" if number < 80 else "noisy")
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = np.rint(image.transpose(1, 2, 0) * 255).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    words = ["conditions", "--images", "images", "--condition-by"]
+    assert main([*words, "folder", "--count", "1", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [each["images"] for each in facts["conditions"]] == [80, 80]
+    assert main([*words, "name:(.*)"]) == 2
+    assert "or leave out --condition-by" in capsys.readouterr().err

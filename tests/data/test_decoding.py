@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import ExifTags, Image
 
 from soda_tta.data import load_dataset, open_images
 from soda_tta.data.colours import colour_of
-from soda_tta.data.decoding import decode
+from soda_tta.data.decoding import decode, decode_bytes
 from soda_tta.data.resizing import Resize
 from soda_tta.errors import ImageError
 
@@ -282,3 +282,27 @@ def test_a_heic_file_is_read_with_its_extra_and_names_it_without(
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
     with pytest.raises(ImageError, match=r"a\.heic .* pip install 'soda-tta\[heic\]'"):
         open_images(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "tiff", "webp"])
+def test_bytes_give_the_pixels_of_the_file(tmp_path, form: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 7, 4), np.uint8)
+    image = Image.fromarray(pixels if form in ("png", "webp") else pixels[..., :3])
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    image.save(tmp_path / f"x.{form}", exif=exif)
+    data = (tmp_path / f"x.{form}").read_bytes()
+    expected = decode(tmp_path / f"x.{form}", Resize((4, 4)), (0, 0, 0))
+    for name in (f"a.{form}", "row 7"):  # with and without a suffix
+        decoded = decode_bytes(data, name, Resize((4, 4)), (0, 0, 0))
+        assert np.array_equal(decoded.pixels, expected.pixels)
+        assert decoded.notes == expected.notes
+
+
+def test_bytes_that_are_no_image_are_named_the_same_each_time() -> None:
+    messages = set()
+    for _ in range(2):
+        with pytest.raises(ImageError) as error:
+            decode_bytes(b"text", "row 7")
+        messages.add(str(error.value))
+    assert messages == {"row 7 cannot be read as an image: cannot identify image file"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from soda_tta.data import open_images
-from soda_tta.data.decoding import decode
+from soda_tta.data.decoding import decode, decode_bytes
 from soda_tta.data.dicom import FIRST_FRAME, WHOLE_RANGE, WINDOWED, windowed
 from soda_tta.errors import ImageError
 
@@ -98,6 +98,11 @@ def test_windows_agree_with_pydicom(function: str) -> None:
     np.testing.assert_allclose(
         windowed(values.astype(float), 1000, 700, function), reference, atol=1e-9
     )
+
+
+def test_bytes_are_recognised_without_a_suffix(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.dcm", np.arange(12, dtype=np.uint16).reshape(3, 4))
+    assert np.array_equal(decode_bytes(path.read_bytes(), "row 7").pixels, decode(path).pixels)
 
 
 def test_signed_values_colours_and_frames(tmp_path: Path) -> None:

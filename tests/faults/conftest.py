@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -32,19 +34,25 @@ class FaultyServer:
 
     `faults` are the names of methods of `Handler`, one per inference from the first; None is a
     correct response. `computed` counts the images that a vendor would bill, and `requests` lists
-    the images of each inference.
+    the images of each inference. Every inference takes `delay` seconds, one after the other; the
+    server is dead after the inference number `dies_after`, and overloaded while `flaps` is True.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, place: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self.faults: list[str | None] = []
         self.computed = 0
         self.requests: list[int] = []
         self.echoes_id = True
+        self.delay = 0.0
+        self.dies_after = math.inf
+        self.flaps = False
+        self.version = "1"
+        self.turn = threading.Lock()
         self.headers: list[dict[str, str]] = []
         self.lock = threading.Lock()
         self.closing = threading.Event()
         bound = type("Bound", (Handler,), {"state": self})
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), bound)
+        self.http = ThreadingHTTPServer(place, bound)
         self.http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.http.server_port}/v2/models/tiny"
         self.thread = threading.Thread(
@@ -57,6 +65,11 @@ class FaultyServer:
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def die(self) -> None:
+        """Refuse new connections."""
         self.http.shutdown()
         self.http.server_close()
 
@@ -77,7 +90,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         image = {"name": "x", "datatype": "FP32", "shape": [-1, 3, 8, 8]}
         output = {"name": "p", "datatype": "FP32", "shape": [-1, 4]}
-        model = {"name": "tiny", "versions": ["1"], "inputs": [image], "outputs": [output]}
+        model = {
+            "name": "tiny",
+            "versions": [self.state.version],
+            "inputs": [image],
+            "outputs": [output],
+        }
         server = {"name": "faulty", "version": "1", "extensions": ["binary_tensor_data"]}
         self.reply(json.dumps(server if self.path == "/v2" else model).encode())
 
@@ -91,6 +109,16 @@ class Handler(BaseHTTPRequestHandler):
             state.requests.append(shape[0])
             state.headers.append({name.lower(): value for name, value in self.headers.items()})
             fault = state.faults.pop(0) if state.faults else None
+            is_dead = len(state.requests) > state.dies_after
+        if is_dead:
+            state.die()
+            self.hang_up()
+            return
+        if state.delay:
+            with state.turn:
+                state.closing.wait(state.delay)
+        if state.flaps:
+            fault = "unavailable"
         if fault in DECLINED:
             getattr(self, fault)(b"", {})
             return
@@ -202,6 +230,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")  # a developer may have a proxy
     with FaultyServer() as running:
         yield running
+
+
+@pytest.fixture
+def more_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FaultyServer]]:
+    """Starts a server, at some place."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,pool.test")
+    with ExitStack() as running:
+        yield lambda *place: running.enter_context(FaultyServer(*place))
+
+
+@pytest.fixture
+def servers(more_servers: Callable[..., FaultyServer]) -> list[FaultyServer]:
+    """Four servers of one model."""
+    return [more_servers() for _ in range(4)]
 
 
 @pytest.fixture

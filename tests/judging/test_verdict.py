@@ -7,7 +7,13 @@ import pytest
 from scipy import stats
 
 from soda_tta.box.probabilities import softmax
-from soda_tta.judging.measures import LEAST_GAIN, at_confidence_of, one_sided_p_value
+from soda_tta.judging.measures import (
+    LEAST_GAIN,
+    Evidence,
+    at_confidence_of,
+    information_test,
+    one_sided_p_value,
+)
 from soda_tta.judging.verdict import Verdict, judge, moved
 from soda_tta.objectives.agreement import matching_information_of_each, shared_information_of_each
 from soda_tta.objectives.equations import information_of_each
@@ -256,3 +262,41 @@ def test_the_second_view_is_the_image_shifted_down_and_left(height, width, down,
         np.testing.assert_array_equal(second[:, :, row, :-left], images[:, :, 0, left:])
     for column in range(width - left, width):
         np.testing.assert_array_equal(second[:, :, down:, column], images[:, :, :-down, -1])
+
+
+def test_a_stated_prior_keeps_the_level() -> None:
+    """Two arms that differ by noise alone: at a level of 10 %, 20 of 100 happen once in 1,000."""
+    random = np.random.default_rng(7)
+    prior = np.array([0.7, 0.1, 0.1, 0.1])
+    adopted = 0
+    for _ in range(100):
+        scores = 2 * random.normal(size=(120, 4)) + np.log(prior)
+        arms = []
+        for _ in range(2):
+            views = []
+            for _ in range(2):
+                powers = np.exp(scores + random.normal(0, 0.8, scores.shape))
+                views.append(powers / powers.sum(axis=1, keepdims=True))
+            arms.append(tuple(views))
+        adopted += judge(*arms, level=0.1, prior=prior).adopt
+    assert adopted <= 20
+
+
+def test_a_change_that_spreads_predictions_is_worth_less_if_few_classes_were_stated() -> None:
+    """The model leans rightly to its first class; a change makes it spread its guesses evenly."""
+    random = np.random.default_rng(3)
+    labels = random.choice(4, 400, p=[0.85, 0.05, 0.05, 0.05])
+
+    def views(guessed):
+        rows = np.full((400, 4), 0.02) + 0.92 * np.eye(4)[guessed]
+        return rows, rows
+
+    spread = np.where(random.random(400) < 0.6, random.integers(4, size=400), labels)
+    before, after = views(labels), views(spread)
+    equal = at_confidence_of(after, before)
+    priors = (None, np.array([0.85, 0.05, 0.05, 0.05]))
+    unknown, stated = (
+        information_test(Evidence(before, after, equal, np.arange(400), prior)) for prior in priors
+    )
+    assert unknown.p_value < 1e-6 and unknown.after > unknown.before
+    assert stated.p_value > 0.5 and stated.after < stated.before

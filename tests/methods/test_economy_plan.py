@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from soda_tta import adapt, all_methods
 from soda_tta.engine.plan import plan_run
 from soda_tta.errors import MethodError
-from soda_tta.methods.economy import FEWEST_IMAGES
+from soda_tta.methods.economy_plan import FEWEST_IMAGES
 
 SODA_E = all_methods()["soda-e"]
 
@@ -31,15 +31,16 @@ def test_a_budget_of_one_or_two_buys_only_the_first_pass(count: int, budget: int
         (200, 30, 5_300),
         (1000, 30, 26_500),
         (1000, 100, 96_500),
-        # by default: six rounds on 128 images, however many images there are
-        (10_000, None, 12_288),
-        (1000, None, 12_288),
+        # by default: six rounds on 128 images, however many images there are. The first has 36
+        # moves and the current point, each of the others 12 steps and the current point
+        (10_000, None, 128 * (37 + 5 * 13)),
+        (1000, None, 128 * (37 + 5 * 13)),
     ],
 )
 def test_a_budget_buys_a_first_pass_a_search_a_verdict_and_the_answers(
     count: int, budget, probe: int
 ) -> None:
-    plan = plan_run(SODA_E, count, budget)
+    plan = plan_run(SODA_E.but(conditions=1), count, budget)
     # all images but those of the search: a quarter, or what a round needs
     judged = {200: 150, 1000: 750, 10_000: 1000}[count]
     assert plan.margin == (0 if budget is None else 64)
@@ -61,7 +62,7 @@ def test_no_plan_exceeds_its_limit_or_searches_on_too_few_images(
         assert sizes.batch >= FEWEST_IMAGES
         assert sizes.judged >= 10
         assert sizes.judged + sizes.batch <= images
-        assert sizes.probe >= sizes.batch * (31 + 13)  # at least two rounds of the 30 moves
+        assert sizes.probe >= SODA_E.search_cost(sizes.batch, rounds=2)
 
 
 @pytest.mark.parametrize("count", [1, 10, FEWEST_IMAGES - 1, FEWEST_IMAGES])

@@ -14,11 +14,17 @@ from soda_tta.methods.neighbours import Neighbours, nearest
 NAMES = list(all_methods())
 SMALL = {"epochs": 3, "batch": 64, "width": 4, "arrival": 64, "finetune_epochs": 1}
 
+MORE = {
+    "beta26": {"helper": "soda_tta.testing.data:make_white_box"},
+    "tta": {"views": 3},
+    "zero": {"views": 5},
+}
+
 
 def small(name: str) -> dict:
     """Those of the small settings that a method has."""
     settings = all_methods()[name].settings
-    return {key: value for key, value in SMALL.items() if key in settings}
+    return {key: value for key, value in SMALL.items() if key in settings} | MORE.get(name, {})
 
 
 @pytest.fixture(scope="module")

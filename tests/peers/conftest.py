@@ -146,6 +146,14 @@ def bentoml_url(digits: tuple, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield peer.http
 
 
+@pytest.fixture(scope="session")
+def moto_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An S3 server in memory."""
+    folder = tmp_path_factory.mktemp("moto")
+    with serving("moto", "moto_server.py", folder, folder, path="", ready="/moto-api/") as peer:
+        yield peer.http
+
+
 @contextmanager
 def serving(
     peer: str,
@@ -209,6 +217,12 @@ def end_group(server: subprocess.Popen[bytes], grace: float = 10) -> None:
     with suppress(ProcessLookupError):  # the whole group has ended
         os.killpg(server.pid, signal.SIGKILL)
     server.wait()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody listens to."""
+    return free_ports(1)[0]
 
 
 def free_ports(count: int) -> list[int]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from soda_tta import adapt
+from soda_tta.adaptors import Answering
 from soda_tta.report import write_report
 
 from .conftest import EVIL, check_self_contained, make_run, make_verdict, rows
@@ -180,3 +181,15 @@ def test_classes_with_few_images_are_not_compared(tmp_path) -> None:
     html = run.report(tmp_path / "b.html", labels=labels).read_text()
     assert "fewer than 5 labelled images are left out: 1 of 2." in html
     assert "Classes that gained" in html and "Most frequent mistakes" in html
+
+
+def test_what_was_stated_about_the_classes_is_shown(run, tmp_path) -> None:
+    assert "How do responses become answers?" not in run.report(tmp_path / "a.html").read_text()
+    stated = {"views": ["image", "mirror"], "prior": "balanced", "weights": [0.5, 2.0]}
+    weights = np.resize([0.5, 2.0], run.before.shape[1])
+    answered = run.adaptor.answered(Answering(("mirror",), weights))
+    page = replace(run, adaptor=answered, card=replace(run.card, answering=stated))
+    html = page.report(tmp_path / "b.html").read_text()
+    assert "Stated about the classes: balanced" in html
+    assert "Mean over the image and its mirror image" in html
+    assert "2 queries per image" in html

@@ -37,7 +37,7 @@ def loss(rows):
 
 def start(queries: int = 100_000, **changes) -> EconomySearch:
     settings = {
-        "pursuit": Pursuit(tried=3, patience=2, shorten=0.9),
+        "pursuit": Pursuit(tried=3, patience=2, shorten=0.9, heats=1),
         "evolution": Evolution(population=POPULATION, sigma=0.2),
         "moves": MOVES,
         "units": np.ones(PARAMETERS),

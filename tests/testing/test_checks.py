@@ -22,16 +22,30 @@ FAST = {
     "warmup": 1,
 }
 
+HELPER = "soda_tta.testing.data:make_white_box"
+MORE = {"beta26": {"helper": HELPER}, "tta": {"views": 3}, "zero": {"views": 11}}
+
 
 def fast_settings(name: str) -> dict:
     """Those of the fast settings that a method has."""
     own = all_methods()[name].settings
-    return {key: value for key, value in FAST.items() if key in own}
+    return {key: value for key, value in FAST.items() if key in own} | MORE.get(name, {})
 
 
 @pytest.mark.parametrize("name", list(all_methods()))
 def test_every_method_passes(name: str) -> None:
     check_method(name, **fast_settings(name))
+
+
+@pytest.mark.parametrize("settings", [{}, {"fuse": 0.4}], ids=str)
+def test_the_default_method_passes_with_a_helper(settings: dict, monkeypatch) -> None:
+    monkeypatch.setattr("soda_tta.methods.economy_helper.FREE_QUERIES", 1200)
+    check_method("soda-e", batch=24, helper=HELPER, **settings)
+
+
+@pytest.mark.parametrize("variant", ["helper", "helper-adapted", "f0", "f1", "f2", "framed"])
+def test_every_control_of_beta26_passes(variant: str) -> None:
+    check_method("beta26", batch=32, helper=HELPER, variant=variant)
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from soda_tta.adaptors.answering import PLAIN, Answering
 from soda_tta.adaptors.files import read_adaptor_file, write_adaptor_file
-from soda_tta.errors import ImageError, RunError
+from soda_tta.devices import default_device, find_device
+from soda_tta.errors import ImageError, MethodError, RunError
 from soda_tta.foreign_text import quoted
 from soda_tta.protocols.onnx_files import OPSET, export_onnx
 from soda_tta.types import Array
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # The paper measures perturbations in pixels normalised by the standard deviation of the data set:
 # 0.20 (CIFAR-10), 0.23 (ImageNet), 0.27 (CIFAR-100). This is a setting of the adaptor and not taken
@@ -21,7 +27,7 @@ DEVIATION = 0.2
 # What building an adaptor from a damaged file may raise, in Python and in PyTorch.
 UNBUILDABLE = (
     *(TypeError, ValueError, KeyError, AttributeError),
-    *(OverflowError, RuntimeError, MemoryError),
+    *(OverflowError, RuntimeError, MemoryError, MethodError),
 )
 
 
@@ -66,6 +72,27 @@ class Adaptor(ABC):
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Adaptor]]] = {}
     parameters: Array
+    stated_device: str | None = None
+    answering: Answering = PLAIN  # how the model's responses become answers
+
+    @property
+    def device(self) -> str:
+        """Where candidates are computed; see `soda_tta.devices`."""
+        return self.stated_device or default_device()
+
+    def on(self, device: str) -> Self:
+        """The same adaptor, computed on another device: "cpu", "cuda" or "mps"."""
+        same = copy(self)
+        same.stated_device = find_device(device)
+        return same
+
+    def answered(self, answering: Answering) -> Self:
+        """The same adaptor with other answers: further views, or class weights."""
+        if answering.is_plain and self.answering.is_plain:
+            return self
+        same = copy(self)
+        same.answering = answering
+        return same
 
     def __init_subclass__(cls) -> None:
         Adaptor.kinds[cls.kind] = cls
@@ -157,7 +184,8 @@ class Adaptor(ABC):
         ----------
         path : str or Path
         """
-        write_adaptor_file(Path(path), self.kind, self.settings, self.parameters)
+        answers = None if self.answering.is_plain else self.answering.settings
+        write_adaptor_file(Path(path), self.kind, self.settings, self.parameters, answers)
 
     @staticmethod
     def load(path: str | Path) -> Adaptor:
@@ -168,7 +196,7 @@ class Adaptor(ABC):
         path : str or Path
             A file written by `save`.
         """
-        kind, settings, parameters = read_adaptor_file(Path(path))
+        kind, settings, parameters, answers = read_adaptor_file(Path(path))
         if kind not in Adaptor.kinds:
             raise RunError(
                 f"{path} holds an adaptor of kind {kind!r}, which this version does not know; "
@@ -176,6 +204,8 @@ class Adaptor(ABC):
             )
         try:
             adaptor = Adaptor.kinds[kind].from_settings(settings, parameters)
+            if answers is not None:
+                adaptor.answering = Answering.from_settings(answers)
             adaptor.describe()  # what cannot be described cannot be used either
         except UNBUILDABLE as error:
             raise RunError(

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from soda_tta.adaptors.adaptor import Adaptor
 from soda_tta.adaptors.mixing import ALL_USED, adapted, with_differences
 from soda_tta.adaptors.parts import MIXED, PARTS, describe_parts, units
+from soda_tta.devices import as_array, as_tensor, working_on
 from soda_tta.errors import ImageError, MethodError
 from soda_tta.settings import setting
 from soda_tta.types import Array
@@ -143,15 +144,14 @@ class BankAdaptor(Adaptor):
                 f"images of {images.shape[2:]} pixels are too small for the bank; "
                 f"it needs at least {SMALLEST} pixels per side."
             )
-        pixels = torch.from_numpy(np.array(images, np.float32, order="C"))
+        pixels = as_tensor(np.array(images, np.float32, order="C"), self.device)
         step = max(1, PIECE // pixels[0].numel()) if len(pixels) else 1
-        with torch.inference_mode():
+        with torch.inference_mode(), working_on(self.device):
             pieces = [
                 with_differences(piece, self.structure.grain, used)
                 for piece in torch.split(pixels, step)
             ]
-        prepared: Array = torch.cat(pieces).numpy()
-        return prepared
+        return as_array(torch.cat(pieces))
 
     def mix(self, prepared: Array, thetas: Array) -> Array:
         """Adapt prepared images with several parameter vectors.
@@ -166,16 +166,16 @@ class BankAdaptor(Adaptor):
         -------
         float32 array of shape (k, n, 3, height, width)
         """
-        stack = torch.from_numpy(prepared)
-        vectors = torch.from_numpy(np.asarray(thetas, np.float32))
-        result = torch.empty((len(thetas), len(prepared), *prepared.shape[2:]))
+        stack = as_tensor(prepared, self.device)
+        vectors = as_tensor(np.asarray(thetas, np.float32), self.device)
+        result = stack.new_empty((len(thetas), len(prepared), *prepared.shape[2:]))
         step = max(1, PIECE // math.prod(prepared.shape[2:]))
-        with torch.inference_mode():
+        with torch.inference_mode(), working_on(self.device):
             for start in range(0, len(stack), step):
                 place = slice(start, start + step)
                 for theta, images in zip(vectors, result, strict=True):
                     images[place] = adapted(stack[place], theta)
-        return result.numpy()
+        return as_array(result)
 
     def differentiable(self, images: Tensor, theta: Tensor, noise: int | None = None) -> Tensor:
         return adapted(with_differences(images, self.structure.grain), theta, fixed=False)
@@ -201,15 +201,25 @@ class BankAdaptor(Adaptor):
     def from_settings(cls, settings: dict[str, Any], parameters: Array) -> BankAdaptor:
         """The inverse of `settings`.
 
-        Parameters belong to the parts they were learned for, so other parts are refused. Files
-        written before the parts were named have the present ones.
+        Parameters belong to the parts they were learned for. Parts that are new since then are 0.
+        A part that this version no longer has is refused, unless it was not used.
         """
         structure = {name: value for name, value in settings.items() if name != "parts"}
-        if settings.get("parts", NAMES) != NAMES:
+        bank = Bank(**structure)
+        names = settings.get("parts", [])
+        if len(names) != len(parameters):
             raise ValueError(
-                "its bank has other parts than this version's; use the version that wrote it."
+                f"it names {len(names)} parts of the bank for {len(parameters)} parameters; "
+                "use the version that wrote it."
             )
-        return cls(structure=Bank(**structure), parameters=parameters)
+        values = dict(zip(names, parameters.tolist(), strict=True))
+        used = {name: value for name, value in values.items() if value}
+        if missing := sorted(set(used) - set(NAMES)):
+            raise ValueError(
+                f"its bank uses {', '.join(missing)}, which this version does not have; "
+                "use the version that wrote it."
+            )
+        return bank.adaptor(used)
 
     def as_module(self) -> nn.Module:
         return BankModule(self.structure.grain, torch.from_numpy(self.parameters.copy()))

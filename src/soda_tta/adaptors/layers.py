@@ -122,8 +122,9 @@ class SharedDropout(nn.Module):
         if not self.training or self.seed is None:
             return features
         generator = torch.Generator().manual_seed(hash(self.seed) & (2**63 - 1))
-        kept = torch.rand(features.shape, generator=generator) >= self.rate
-        return features * kept / (1 - self.rate)
+        # drawn on the CPU: the mask is the same on every device
+        kept = torch.rand(features.shape, generator=generator, device="cpu") >= self.rate
+        return features * kept.to(features.device) / (1 - self.rate)
 
 
 def convolution(inputs: int, outputs: int) -> list[nn.Module]:

@@ -12,9 +12,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from soda_tta.adaptors import restorations as restore
+from soda_tta.adaptors.deblurring import deblurred
 from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS
+from soda_tta.adaptors.zooming import zoomed
 
 COARSE = 2  # from this grain on: larger blocks, fewer neighbours, because each costs more there
+SMALLEST_SHRUNK = 4  # pixels per side that shrinkage needs
 KERNEL = 7  # pixels; a wider kernel would hardly differ from the wide blurs among the versions
 SPREAD = 0.25  # standard deviation of the pixels of ordinary photographs ...
 MIDDLE = 0.47  # ... and their mean
@@ -32,19 +35,38 @@ def _median(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[
     return [restore.median(images)]
 
 
-def _non_local_means(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
-    return restore.non_local_means(images, strengths, reach=2 if grain >= COARSE else 3)
-
-
 def _cosine_shrinkage(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
-    size, stride = 4, 1
+    return restore.cosine_shrinkage(images, scaled(strengths, grain), *_blocks(images, grain))
+
+
+def _adaptive_shrinkage(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
+    noise = restore.noise_level(images)
+    thresholds = tuple(strength * noise for strength in strengths)
+    return restore.cosine_shrinkage(images, thresholds, *_blocks(images, grain))
+
+
+def _coarse_shrinkage(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
+    """Shrinkage at half the size, where coarse details are and the noise is half as strong."""
+    if min(images.shape[2:]) < 2 * SMALLEST_SHRUNK:
+        return [images] * len(strengths)
+    small = restore.halved(images)
+    shrunk = restore.cosine_shrinkage(small, scaled(strengths, grain), *_blocks(small, grain))
+    return [restore.enlarged(each, images) for each in shrunk]
+
+
+def _blocks(images: Tensor, grain: float) -> tuple[int, int]:
+    """Side of the blocks of the cosine transform, and distance between them."""
     if grain >= COARSE and min(images.shape[2:]) >= 8:
-        size, stride = 8, 3
-    return restore.cosine_shrinkage(images, scaled(strengths, grain), size, stride)
+        return 8, 3
+    return 4, 1
 
 
 def _motion(images: Tensor, radii: tuple[float, ...], grain: float) -> list[Tensor]:
     return restore.blurred_along_own_motion(images, scaled(radii, grain))
+
+
+def _inverse(images: Tensor, radii: tuple[float, ...], grain: float) -> list[Tensor]:
+    return deblurred(images, scaled(radii, grain))
 
 
 def _blur(images: Tensor, radii: tuple[float, ...], grain: float) -> list[Tensor]:
@@ -54,9 +76,11 @@ def _blur(images: Tensor, radii: tuple[float, ...], grain: float) -> list[Tensor
 # The function of each family of versions, from its strengths and the grain; strengths share work.
 RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor]]] = {
     "median": _median,
-    "non-local means": _non_local_means,
     "cosine shrinkage": _cosine_shrinkage,
+    "adaptive shrinkage": _adaptive_shrinkage,
+    "coarse shrinkage": _coarse_shrinkage,
     "motion": _motion,
+    "inverse": _inverse,
     "blur": _blur,
 }
 
@@ -91,7 +115,7 @@ def with_differences(images: Tensor, grain: float, used: tuple[bool, ...] = ALL_
 
 
 def adapted(stack: Tensor, theta: Tensor, *, fixed: bool = True) -> Tensor:
-    """Mix, smooth or sharpen, then set the tone.
+    """Mix, smooth or sharpen, set the tone, then zoom.
 
     Every step adds nothing where its parameter is zero, so zero is the identity to the last bit.
 
@@ -125,6 +149,8 @@ def adapted(stack: Tensor, theta: Tensor, *, fixed: bool = True) -> Tensor:
     image = image.clamp(0, 1)
     if active[INDEX["gamma"]]:
         image = _curved(image, theta[INDEX["gamma"]], fixed)
+    if active[INDEX["zoom"]]:
+        image = _enlarged(image, theta[INDEX["zoom"]], fixed)
     return image
 
 
@@ -152,6 +178,14 @@ def _curved(image: Tensor, gamma: Tensor, fixed: bool) -> Tensor:
         return curved
     # at zero the image stays exactly as it is, but has a slope
     return torch.where(gamma == 0, image + (curved - curved.detach()), curved)
+
+
+def _enlarged(image: Tensor, zoom: Tensor, fixed: bool) -> Tensor:
+    """The image enlarged by exp(zoom)."""
+    enlarged = zoomed(image, zoom.exp())
+    if fixed:
+        return enlarged
+    return torch.where(zoom == 0, image + (enlarged - enlarged.detach()), enlarged)
 
 
 def filtered(images: Tensor, weights: Tensor, active: list[bool]) -> Tensor:
@@ -183,6 +217,6 @@ def filtered(images: Tensor, weights: Tensor, active: list[bool]) -> Tensor:
 
 def gaussian_lines() -> Tensor:
     """The profile of the Gaussian of each radius of `KERNELS`: (len(KERNELS), KERNEL)."""
-    steps = torch.arange(KERNEL, dtype=torch.float32) - KERNEL // 2
+    steps = torch.arange(KERNEL, dtype=torch.float32, device="cpu") - KERNEL // 2
     lines = torch.stack([torch.exp(-steps.square() / (2 * part.strength**2)) for part in KERNELS])
     return lines / lines.sum(1, keepdim=True)

@@ -14,6 +14,7 @@ from torch.func import functional_call
 from soda_tta.adaptors.adaptor import DEVIATION, Adaptor
 from soda_tta.adaptors.fused import cache_sized, fused_perturbations
 from soda_tta.adaptors.layers import ACTIVATIONS, CENTRE, NetworkModule, Perturbation
+from soda_tta.devices import as_array, as_tensor, working_on
 from soda_tta.errors import ImageError, MethodError
 from soda_tta.settings import convert, setting
 from soda_tta.types import Array
@@ -142,17 +143,17 @@ class NetworkAdaptor(Adaptor):
                 f"images of {images.shape[2:]} pixels are too small for this network; "
                 f"it needs at least {smallest} pixels per side."
             )
-        pixels = torch.from_numpy(np.array(images, np.float32, order="C"))
-        vectors = torch.from_numpy(np.ascontiguousarray(thetas, np.float32))
-        result = torch.empty((len(vectors), *pixels.shape))
-        with torch.inference_mode():
+        pixels = as_tensor(np.array(images, np.float32, order="C"), self.device)
+        vectors = as_tensor(np.ascontiguousarray(thetas, np.float32), self.device)
+        result = pixels.new_empty((len(vectors), *pixels.shape))
+        with torch.inference_mode(), working_on(self.device):
             for place, perturbations in self._perturbations(pixels, vectors, noise):
                 if self.structure.residual:
                     torch.add(pixels[place], perturbations, alpha=self.deviation, out=perturbations)
                 else:
                     perturbations.mul_(self.deviation).add_(CENTRE)
                 torch.clamp(perturbations, 0, 1, out=result[:, place])
-        return result.numpy()
+        return as_array(result)
 
     def _perturbations(
         self, pixels: Tensor, thetas: Tensor, noise: int | None

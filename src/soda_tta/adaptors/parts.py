@@ -13,8 +13,14 @@ import numpy as np
 from soda_tta.errors import MethodError
 from soda_tta.types import Array
 
-SCALED = ("motion", "blur", "cosine shrinkage")  # families whose strengths grow with the grain
-FACTORS = ("contrast", "gamma", "saturation")  # their parameters are logarithms
+SCALED = (
+    "motion",
+    "blur",
+    "cosine shrinkage",
+    "coarse shrinkage",
+    "inverse",
+)  # families whose strengths grow with the grain
+FACTORS = ("contrast", "gamma", "saturation", "zoom")  # their parameters are logarithms
 SILENT = 0.05  # of a typical amount: less is not worth mentioning
 WITHOUT_MOVES = 0.06  # typical value of a part that no search starts with
 
@@ -103,6 +109,32 @@ def motion(radius: float, *moves: float) -> Part:
     )
 
 
+def adaptive(threshold: float, *moves: float) -> Part:
+    """Shrinkage whose threshold is a multiple of the noise of each image, mixed in."""
+    amount = " ({strength:.2g} x noise) "
+    return Part(
+        name=f"adaptive shrinkage {threshold:g}",
+        family="adaptive shrinkage",
+        strength=threshold,
+        moves=moves,
+        more="adaptive shrinkage" + amount + "{percent:.0f}%",
+        less="adaptive shrinkage" + amount + "-{percent:.0f}%",
+    )
+
+
+def inverse(radius: float, *moves: float) -> Part:
+    """A version in which a Gaussian blur of this radius is undone, mixed in."""
+    amount = " (radius {strength:.2g}) "
+    return Part(
+        name=f"inverse {radius:g}",
+        family="inverse",
+        strength=radius,
+        moves=moves,
+        more="undo blur" + amount + "{percent:.0f}%",
+        less="undo blur" + amount + "-{percent:.0f}%",
+    )
+
+
 def tone(name: str, family: str, moves: tuple[float, ...], more: str, less: str = "") -> Part:
     """A change of brightness, contrast or colour; without `less` both signs read alike."""
     return Part(name=name, family=family, strength=1, moves=moves, more=more, less=less or more)
@@ -118,12 +150,16 @@ MIXED = (
         more="median filter {percent:.0f}%",
         less="median filter -{percent:.0f}%",
     ),
-    mixed("non-local means", "strength", 0.1, 0.8),
-    mixed("non-local means", "strength", 0.18, 0.8),
     mixed("cosine shrinkage", "threshold", 0.15, 0.8),
     mixed("cosine shrinkage", "threshold", 0.3, 0.8),
+    adaptive(1.5, 0.8),
+    adaptive(2.5, 0.8),
     motion(1.5, -1.2),
     motion(2.5, -1.2),
+    mixed("coarse shrinkage", "threshold", 0.15, 0.8),
+    inverse(0.8, 0.8),
+    inverse(1.0, 0.9),
+    inverse(1.5, 0.9),
     radial("blur", 2.5, -0.7),
     radial("blur", 8, -0.5, 0.4),
 )
@@ -155,7 +191,17 @@ TONE = (
     tone("green", "colour", (), "green +{amount:.2f}", "green -{amount:.2f}"),
     tone("blue", "colour", (0.06, -0.06), "blue +{amount:.2f}", "blue -{amount:.2f}"),
 )
-PARTS = (*MIXED, *KERNELS, *TONE)
+GEOMETRY = (
+    Part(
+        name="zoom",
+        family="geometry",
+        strength=1,
+        moves=(-0.13, 0.13),
+        more="zoom in x{amount:.2f}",
+        less="zoom out x{amount:.2f}",
+    ),
+)
+PARTS = (*MIXED, *KERNELS, *TONE, *GEOMETRY)
 
 
 def describe_parts(parameters: Array, grain: float = 1.0) -> str:

@@ -6,7 +6,6 @@ ONNX. Images are tensors of shape (n, 3, height, width).
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import torch
@@ -21,6 +20,7 @@ MEDIAN_OF_NINE = (
 )
 ANGLES = 8  # directions in which a motion may have blurred an image
 SLIM = 0.45  # standard deviation of a line kernel across its line, in pixels
+NORMAL_QUARTILE = 0.6745  # the median size of normal noise of deviation 1
 MOST_REACH = 8  # pixels; for wider kernels the Fourier transform is twenty times as fast
 
 
@@ -63,39 +63,8 @@ def median(images: Tensor) -> Tensor:
     return values[4]
 
 
-def non_local_means(images: Tensor, strengths: tuple[float, ...], reach: int = 3) -> list[Tensor]:
-    """Replace each pixel by the mean of nearby pixels whose 3 x 3 neighbourhoods are alike.
-
-    Parameters
-    ----------
-    images : tensor of shape (n, 3, height, width)
-    strengths : tuple of float
-        Differences between neighbourhoods that count as alike, in the pixel range [0, 1].
-    reach : int, default 3
-        How far pixels may be apart, in pixels along each axis.
-
-    Returns
-    -------
-    list of tensors, one per strength
-    """
-    wide = padded(images, reach)
-    sums = [images] * len(strengths)
-    weights = [torch.ones_like(images[:, :1])] * len(strengths)
-    offsets = range(-reach, reach + 1)
-    for down, right in itertools.product(offsets, offsets):
-        if (down, right) == (0, 0):
-            continue
-        other = shifted(wide, reach, down, right, images)
-        distance = F.avg_pool2d(padded((images - other).square().mean(1, keepdim=True), 1), 3, 1)
-        for index, strength in enumerate(strengths):
-            weight = torch.exp(distance * (-1 / strength**2))
-            sums[index] = torch.addcmul(sums[index], weight, other)
-            weights[index] = weights[index] + weight
-    return [total / weight for total, weight in zip(sums, weights, strict=True)]
-
-
 def cosine_shrinkage(
-    images: Tensor, thresholds: tuple[float, ...], size: int = 4, stride: int = 1
+    images: Tensor, thresholds: tuple[float | Tensor, ...], size: int = 4, stride: int = 1
 ) -> list[Tensor]:
     """Drop small coefficients of the cosine transform of every block; average overlapping blocks.
 
@@ -106,7 +75,7 @@ def cosine_shrinkage(
     Parameters
     ----------
     images : tensor of shape (n, 3, height, width)
-    thresholds : tuple of float
+    thresholds : tuple of float, or of tensors of shape (n,)
         Coefficients up to this size are dropped, in the pixel range [0, 1].
     size : int, default 4
         Side of a block, in pixels.
@@ -130,7 +99,10 @@ def cosine_shrinkage(
     coefficients = F.conv2d(planes, waves, stride=stride)
     results = []
     for threshold in thresholds:
-        kept = (coefficients.abs() > threshold).to(images.dtype)
+        limit = threshold
+        if isinstance(threshold, Tensor):
+            limit = threshold.repeat_interleave(channels)[:, None, None, None]
+        kept = (coefficients.abs() > limit).to(images.dtype)
         kept[:, :1] = 1  # the mean of a block is never dropped
         weight = 1 / kept.sum(1, keepdim=True)
         total = F.conv_transpose2d(weight, torch.ones(1, 1, size, size), stride=stride)
@@ -139,6 +111,44 @@ def cosine_shrinkage(
         restored = (blocks[inside] / total[inside]).reshape(count, channels, height, width)
         results.append(F.conv2d(restored, axes.T[:, :, None, None]))
     return results
+
+
+def halved(images: Tensor) -> Tensor:
+    """The images at half their size; of an odd side, the last pixel counts alone."""
+    return F.avg_pool2d(images, 2, ceil_mode=True, count_include_pad=False)
+
+
+def enlarged(images: Tensor, like: Tensor) -> Tensor:
+    """Halved images at the size of `like` again, which they were made from."""
+    large = F.interpolate(images, scale_factor=2.0, mode="bilinear", align_corners=False)
+    return large[..., : like.shape[-2], : like.shape[-1]]
+
+
+def noise_level(images: Tensor) -> Tensor:
+    """The standard deviation of the noise of each image, from its finest details.
+
+    The mask ignores constant and linear changes of brightness. The median of its responses ignores
+    edges, as long as they are on fewer than half of the pixels.
+
+    Parameters
+    ----------
+    images : tensor of shape (n, 3, height, width)
+
+    Returns
+    -------
+    tensor of shape (n,), in the pixel range [0, 1]
+    """
+    mask = torch.tensor([[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]) / 6
+    details = F.conv2d(images, mask.repeat(3, 1, 1, 1), groups=3).abs().flatten(2)
+    return _median_of_last(details).mean(1) / NORMAL_QUARTILE
+
+
+def _median_of_last(values: Tensor) -> Tensor:
+    """The lower median along the last axis; ONNX has no median, and sorting takes longer."""
+    if torch.onnx.is_in_onnx_export():
+        middle = (values.shape[-1] - 1) // 2
+        return values.sort(-1).values[..., middle]
+    return values.median(-1).values
 
 
 def _sum_of_blocks(

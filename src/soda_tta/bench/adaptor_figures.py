@@ -12,7 +12,8 @@ from soda_tta import zoo
 from soda_tta.adaptors import Adaptor
 from soda_tta.bench.cell import Cell
 from soda_tta.bench.columns import column_names
-from soda_tta.bench.measurement import cell_images, run_cell
+from soda_tta.bench.measurement import cell_images
+from soda_tta.bench.runner import run_in_folder
 from soda_tta.bench.store import Store
 from soda_tta.data.corruptions import CORRUPTIONS
 from soda_tta.data.dataset import Dataset
@@ -57,11 +58,8 @@ def load_adaptor(store: Store, cell: Cell) -> Adaptor:
     """The adaptor of a cell. The cell is run again if a store from elsewhere does not have it."""
     path = store.adaptor_path(cell)
     if not path.exists():
-        # The temporary folder is inside the store, because the adaptor is moved from it, which
-        # works only within one file system.
-        with tempfile.TemporaryDirectory(dir=store.folder, prefix=".again-") as folder:
-            run_cell(cell, Path(folder) / "cell")
-            store.keep_adaptor(cell, Path(folder) / "cell" / "adaptor.safetensors")
+        with tempfile.TemporaryDirectory() as folder:
+            store.keep_adaptor(cell, run_in_folder(cell, Path(folder)).adaptor)
     return Adaptor.load(path)
 
 

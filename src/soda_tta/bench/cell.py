@@ -29,6 +29,7 @@ DEFAULT_MODELS = {  # the model that a known data set is run on unless the cell 
     "imagenet": "imagenet_resnet50",
     "imagenet-c": "imagenet_resnet50",
     "imagenet-1000": "imagenet_efficientnet_lite0",
+    "imagenet-val-2000": "imagenet_efficientnet_lite0",
     "pacs": "pacs_photo_lite0",
 }
 SHORT_NAMES = {name: letter for letter, name in ALIASES.items()}  # the paper's letters, for titles

@@ -14,7 +14,7 @@ from soda_tta.methods import all_methods
 from soda_tta.methods.loop_method import LEARNING_RATES
 
 # These methods follow another protocol and have no row in the main table.
-OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home"}
+OWN_PROTOCOL = {"soda-auto", "soda-office-home", "soda-r-office-home", "beta26", "tta", "zero"}
 SIX = ("deployed", "soda", "soda-r", "ma-so", "bn", "tent")  # instead of all, where time is short
 RATED = (*PAIR, "spatter")  # on spatter, one of the rates does harm
 ORDERED = ("deployed", "lame", "bn", "tent", "soda-e")

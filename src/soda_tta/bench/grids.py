@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from soda_tta.bench import ablations, experiments
+from soda_tta.bench import ablations, experiments, peer_grids
 from soda_tta.bench.ablations import affordable
 from soda_tta.bench.cell import ORDERS, Cell
 from soda_tta.bench.experiments import ablation, cells
@@ -29,7 +29,7 @@ GRIDS: dict[str, Grid] = {
         experiments.imagenet,
     ),
     "small": (
-        "a sample of the main table: four methods, five corruptions (make bench)",
+        "a sample of the main table: four methods, five corruptions",
         lambda scale: cells(
             replace(scale, seeds=1), ("deployed", "soda", "soda-fo", "bn"), FIVE, "cifar10"
         ),
@@ -135,6 +135,16 @@ GRIDS: dict[str, Grid] = {
         "from networks trained on other images; at the desk scale also DINE with five times the "
         "epochs, and with four times the images",
         experiments.peers,
+    ),
+    "peers-cifar10": (
+        "beta26 with its controls, test-time augmentation and soda-e with a helper: ResNet-20 with "
+        "ResNet-32, and the reverse; sorted images and small batches",
+        peer_grids.cifar10,
+    ),
+    "peers-imagenet": (
+        "the same on ImageNet: int8 MobileNetV2 with EfficientNet-Lite0; at the paper scale also "
+        "ResNet-50",
+        peer_grids.imagenet,
     ),
     "convergence": (
         "accuracy while learning: soda, soda-fo, soda-r",

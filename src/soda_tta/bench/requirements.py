@@ -49,6 +49,6 @@ def check_images(data: str, images: int) -> None:
 
 
 def zoo_models(cell: Cell) -> set[str]:
-    """The models of the zoo that a cell loads: its own, and the start of a local network."""
-    names = {cell.model, cell.settings.get("target")}
+    """The models of the zoo that a cell loads: its own, the start of a local network, a helper."""
+    names = {cell.model, cell.settings.get("target"), cell.settings.get("helper")}
     return {name for name in names if isinstance(name, str) and name in zoo.ENTRIES}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import shutil
-import threading
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context, parent_process
+from functools import partial
 from pathlib import Path
 
 from soda_tta.bench.cell import Cell
@@ -20,6 +17,10 @@ from soda_tta.bench.result import CellResult
 from soda_tta.bench.reuse import Reporter, check_unchanged, copy_finished
 from soda_tta.bench.store import Store
 from soda_tta.errors import RunError
+from soda_tta.scale.backend import Backend, Failure
+from soda_tta.scale.processes import Processes
+from soda_tta.storage.atomic import make_folder
+from soda_tta.storage.run_folder import ADAPTOR
 
 SHOWN = 10  # failures that the final message lists
 
@@ -29,6 +30,7 @@ def run_grid(
     store: Store,
     *,
     jobs: int = 1,
+    backend: Backend | None = None,
     report: Reporter | None = None,
     report_failure: Callable[[str], None] | None = None,
     reuse: Sequence[Store] = (),
@@ -42,7 +44,8 @@ def run_grid(
     ----------
     cells : what to run; each is checked before the first query.
     store : where the results go.
-    jobs : number of processes, with one thread each (default 1).
+    jobs : number of processes on this machine, with one thread each (default 1).
+    backend : where the cells run, from `find_backend` (default: in `jobs` processes).
     report : called with each finished cell and its result (default: not called).
     report_failure : called with a message as soon as a cell fails (default: not called).
     reuse : stores whose results of the same experiments are copied instead of run (default none).
@@ -63,18 +66,20 @@ def run_grid(
         unmet = missing_requirements(list(missing.values()))
         for key, reason in unmet.items():
             fail(missing[key], reason)
-        working = store.folder / "working"
+        working = (store.folder / "working").absolute()
         runnable = [cell for key, cell in missing.items() if key not in unmet]
-        for cell, result in _results(runnable, working, jobs):
-            if isinstance(result, Failure):
-                fail(cell, result.reason)
-                continue
-            store.add(cell, result)
-            store.keep_adaptor(cell, working / cell.key / "adaptor.safetensors")
-            shutil.rmtree(working / cell.key, ignore_errors=True)
-            curve_file(working / cell.key).unlink(missing_ok=True)
-            if report:
-                report(cell, result)
+        with working_folder(working):
+            engine = backend or Processes(jobs)
+            for cell, finished in engine.run(partial(run_in_worker, str(working)), runnable):
+                if isinstance(finished, Failure):
+                    fail(cell, str(finished))
+                    continue
+                store.add(cell, finished.result)
+                store.keep_adaptor(cell, finished.adaptor)
+                shutil.rmtree(working / cell.key, ignore_errors=True)
+                curve_file(working / cell.key).unlink(missing_ok=True)
+                if report:
+                    report(cell, finished.result)
     if failures:
         raise CellsFailed(failures, len(missing))
     return len(missing)
@@ -102,68 +107,47 @@ class CellsFailed(RunError):
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a cell failed, as text: not every exception can be sent between processes."""
+class Finished:
+    """A cell that was run: its result, and the file of its adaptor if it has one."""
 
-    reason: str
-
-
-def _results(
-    cells: list[Cell], working: Path, jobs: int
-) -> Iterator[tuple[Cell, CellResult | Failure]]:
-    """Run the cells in worker processes and yield each as it ends."""
-    os.environ["OMP_NUM_THREADS"] = "1"  # parallel processes with many threads slow each other down
-    other_children = set(active_children())
-    with ProcessPoolExecutor(
-        max(1, jobs),
-        mp_context=get_context("spawn"),
-        initializer=_exit_with_parent,
-    ) as pool:
-        waiting = iter(cells)
-        running: dict[Future[CellResult | Failure], Cell] = {}
-        try:
-            while True:
-                # Submit no more than the workers can start: what waits in the pool would still be
-                # run after Ctrl-C.
-                for cell in itertools.islice(waiting, max(1, jobs) - len(running)):
-                    running[pool.submit(_work, cell, str(working / cell.key))] = cell
-                if not running:
-                    return
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    yield running.pop(future), future.result()
-        except BrokenProcessPool as error:
-            fewer = " with fewer jobs" if jobs > 1 else ""
-            raise RunError(
-                "a worker was killed, perhaps for lack of memory; finished cells are kept. "
-                f"Run the same command again{fewer} to continue."
-            ) from error
-        except BaseException:
-            for worker in set(active_children()) - other_children:
-                worker.terminate()  # its cell resumes from its checkpoint in the next run
-            raise
+    result: CellResult
+    adaptor: bytes | None
 
 
-def _exit_with_parent() -> None:
-    """End the worker when its parent was killed; otherwise it would wait for work forever."""
+@contextmanager
+def working_folder(working: Path) -> Iterator[None]:
+    """A folder for unfinished cells, removed at the end if none is left in it."""
+    make_folder(working)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            working.rmdir()
 
-    def watch() -> None:
-        parent = parent_process()
-        if parent:
-            parent.join()
-            os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+def run_in_worker(working: str, cell: Cell) -> Finished:
+    """Run one cell in a worker.
 
-
-def _work(cell: Cell, working: str) -> CellResult | Failure:
-    """Run one cell in a worker."""
+    Parameters
+    ----------
+    working : folder for the state of unfinished cells. On a machine that does not have it, a cell
+        cannot be resumed.
+    cell : what to run.
+    """
     import warnings
 
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # the result's notices hold what a user should know
-    try:
-        return run_cell(cell, Path(working))
-    except (Exception, SystemExit) as error:
-        return Failure(f"{type(error).__name__}: {error}")
+    if Path(working).is_dir():
+        return run_in_folder(cell, Path(working))
+    with tempfile.TemporaryDirectory() as folder:
+        return run_in_folder(cell, Path(folder))
+
+
+def run_in_folder(cell: Cell, working: Path) -> Finished:
+    """Run one cell and collect what the store keeps of it."""
+    result = run_cell(cell, working / cell.key)
+    adaptor = working / cell.key / ADAPTOR
+    return Finished(result, adaptor.read_bytes() if adaptor.exists() else None)

@@ -14,7 +14,7 @@ from soda_tta.bench.cell import Cell
 from soda_tta.bench.result import CellResult, Entry
 from soda_tta.errors import RunError, SodaError, StorageError
 from soda_tta.foreign_json import parse_json
-from soda_tta.storage.atomic import append_bytes, make_folder
+from soda_tta.storage.atomic import append_bytes, make_folder, write_bytes
 from soda_tta.storage.locks import locked
 
 FORMAT = 2
@@ -137,11 +137,10 @@ class Store:
         """The file of a cell's adaptor; the figures that show adapted images need it."""
         return self.folder / "adaptors" / f"{cell.key}.safetensors"
 
-    def keep_adaptor(self, cell: Cell, path: Path) -> None:
-        """Move a cell's adaptor into the store, if there is one."""
-        if path.exists():
-            self.adaptor_path(cell).parent.mkdir(parents=True, exist_ok=True)
-            path.replace(self.adaptor_path(cell))
+    def keep_adaptor(self, cell: Cell, adaptor: bytes | None) -> None:
+        """Write the file of a cell's adaptor, if there is one."""
+        if adaptor is not None:
+            write_bytes(self.adaptor_path(cell), adaptor)
 
     def copy_from(self, other: Store, source: Cell, cell: Cell | None = None) -> CellResult:
         """Copy the result and the adaptor of `source` from another store.

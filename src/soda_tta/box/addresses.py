@@ -90,6 +90,25 @@ def _place(parts: SplitResult, port: int | None) -> str:
     return f"{host}:{usual if port is None else port}"
 
 
+def replica_addresses(model: str) -> list[str]:
+    """The addresses of `URL1,URL2,...`, which are servers of one model.
+
+    >>> replica_addresses("grpc://a:8001/cats,grpc://b:8001/cats")
+    ['grpc://a:8001/cats', 'grpc://b:8001/cats']
+    """
+    urls = [url.strip() for url in model.split(",")]
+    scheme = urls[0].partition("://")[0].lower()
+    for number, url in enumerate(urls):
+        if url.partition("://")[0].lower() != scheme:
+            raise BoxError(
+                f"{url!r} does not begin with {scheme}://; separate the addresses of the servers "
+                "by commas, all of them over the same protocol (a comma in a name is %2C)."
+            )
+        if url in urls[:number]:
+            raise BoxError(f"{url} is listed twice; list every server once.")
+    return urls
+
+
 def refuse_other_addresses(model: str) -> None:
     """Raise a BoxError with the remedy if this is an address, but not one over HTTP or gRPC.
 

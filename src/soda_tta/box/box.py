@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
+if TYPE_CHECKING:
+    from soda_tta.box.ledger import Ledger
+
 # Receives the rows of one request: the number of its piece, and its place in the piece.
 Received = Callable[[int, slice, Array], None]
-Waiting = Callable[[float, str], None]  # receives the seconds before a retry, and the reason
+Waiting = Callable[[float, str], None]  # receives the seconds before a request, and the reason
 Responded = Callable[[str, int], None]  # receives the purpose and the queries of a response
 
 
@@ -130,13 +133,7 @@ class Box(ABC):
         return repr(self)
 
     def restated(self, **facts: Any) -> Box:
-        """The same model with other facts about its input and output; nothing is loaded again.
-
-        Parameters
-        ----------
-        **facts
-            Facts of the table in `box/facts.py`, by name.
-        """
+        """The same model with other facts of `box/facts.py`, by name; nothing is loaded again."""
         same = copy(self)
         stated = {name: value for name, value in facts.items() if name not in OUTPUT_FACTS}
         same.input = replace(self.input, **stated)
@@ -178,6 +175,10 @@ class Box(ABC):
     def give_up(self, now: bool) -> None:  # noqa: B027 - only a box that retries has to do anything
         """While `now` is True, do not retry: the caller no longer needs the response."""
 
+    def charging(self, ledger: Ledger) -> Box:
+        """The same box with queries that it sends on its own (hedges) counted in this ledger."""
+        return self
+
     def around_attempts(self, wrap: Callable[[Box], Box], waiting: Waiting = not_shown) -> Box:
         """The same box with a wrapper around each attempt to send a request.
 
@@ -186,7 +187,7 @@ class Box(ABC):
         wrap : callable
             Wraps the box inside all others.
         waiting : callable, optional
-            Receives the waits before retries.
+            Receives the waits before retries, and those for a limit.
         """
         return wrap(self)
 
@@ -258,6 +259,11 @@ class Wrapper(Box):
 
     def give_up(self, now: bool) -> None:
         self.box.give_up(now)
+
+    def charging(self, ledger: Ledger) -> Box:
+        same = copy(self)
+        same.box = self.box.charging(ledger)
+        return same
 
     def around_attempts(self, wrap: Callable[[Box], Box], waiting: Waiting = not_shown) -> Box:
         same = copy(self)

@@ -69,7 +69,7 @@ class Input(InputFacts):
     @property
     def quantum(self) -> float | None:
         """The smallest pixel step that reaches the model; None if pixels are not rounded."""
-        factor, _ = self._factor_and_offset
+        factor, _ = self.factor_and_offset
         if self.dtype in BYTES:
             return float(1 / factor.max())
         if self.quantisation is not None:  # floats, which the model rounds itself
@@ -97,7 +97,7 @@ class Input(InputFacts):
             prepared = prepared[:, ::-1]
         prepared = self._normalise(prepared)
         if self.dtype in BYTES:
-            clip = leave_range(*self._factor_and_offset, self.dtype)
+            clip = leave_range(*self.factor_and_offset, self.dtype)
             prepared = round_to_bytes(prepared, self.dtype, clip=clip)
         if self.layout == "NHWC":
             prepared = channels_last(prepared)
@@ -105,7 +105,7 @@ class Input(InputFacts):
         return prepared.copy() if np.may_share_memory(prepared, images) else prepared
 
     @cached_property
-    def _factor_and_offset(self) -> tuple[Array, Array]:
+    def factor_and_offset(self) -> tuple[Array, Array]:
         """Per channel; a value of the tensor is `pixel * factor - offset`."""
         factor = np.array(self.pixel_range, np.float64) / np.array(self.std)
         offset = np.array(self.mean) / np.array(self.std)
@@ -114,7 +114,7 @@ class Input(InputFacts):
         return factor, offset
 
     def _normalise(self, images: Array) -> Array:
-        factor, offset = self._factor_and_offset
+        factor, offset = self.factor_and_offset
         if np.all(factor == 1) and np.all(offset == 0) and self.dtype not in BYTES:
             return images
         depth = images.shape[1]

@@ -8,6 +8,7 @@ from soda_tta.errors import BudgetError
 from soda_tta.storage.book import Book
 
 RETRIED = "retried"
+HEDGED = "hedged"
 
 
 class Ledger:
@@ -15,8 +16,9 @@ class Ledger:
 
     With a book, every query is written to a file before it is sent. A process that resumes a killed
     one finds the earlier queries there as `lost`, and recovers those whose responses it still has.
-    Queries that stay lost, and those that were sent in vain and then `retried`, may have been
-    billed, so they count against the limit.
+    Queries that stay lost, those that were sent in vain and then `retried`, and those that were
+    `hedged` (sent to a second server because the first took long) may have been billed, so they
+    count against the limit.
 
     Parameters
     ----------
@@ -42,6 +44,7 @@ class Ledger:
         earlier = self.book.opened()
         self.calls = self.book.calls()  # requests that were, or may have been, billed
         self.retried = earlier.pop(RETRIED, 0)
+        self.hedged = earlier.pop(HEDGED, 0)
         self.lost = sum(earlier.values())
         self._lock = threading.Lock()
 
@@ -86,6 +89,29 @@ class Ledger:
             self.retried += queries if sent else 0
             self.calls -= 0 if sent else calls
 
+    def hedge(self, queries: int) -> bool:
+        """Count queries that are sent a second time; False, and not counted, if that is too much.
+
+        Under a limit, hedges get half of the margin: never a query that a plan relies on, and the
+        other half is left for retries.
+        """
+        with self._lock:
+            if self.left is not None:
+                most = min(self.left, self.margin // 2 - self.wasted)
+                if queries > most:
+                    return False
+            self.book.append(HEDGED, queries)
+            self.hedged += queries
+            self.calls += 1
+            return True
+
+    def unhedge(self, queries: int) -> None:
+        """Take back a hedge: the request, or the one it was meant to replace, was never sent."""
+        with self._lock:
+            self.book.take_back(HEDGED, queries, instead=None)
+            self.hedged -= queries
+            self.calls -= 1
+
     def recover(self, queries: int, purpose: str) -> None:
         """Count queries of an earlier process whose responses are stored: they are not lost."""
         if not queries:
@@ -101,8 +127,8 @@ class Ledger:
 
     @property
     def wasted(self) -> int:
-        """Queries that may have been billed and whose responses never arrived."""
-        return self.lost + self.retried
+        """Queries that may have been billed and whose responses never arrived, or not in time."""
+        return self.lost + self.retried + self.hedged
 
     @property
     def total(self) -> int:
@@ -115,8 +141,8 @@ class Ledger:
         return None if self.limit is None else self.limit - self.total
 
     def by_purpose(self) -> dict[str, int]:
-        """Queries by purpose; those without a response, if any, as `retried` and `lost`."""
-        without = {RETRIED: self.retried, "lost": self.lost}
+        """Queries by purpose; those without a response of use as `retried`, `hedged`, `lost`."""
+        without = {RETRIED: self.retried, HEDGED: self.hedged, "lost": self.lost}
         return {**self.queries, **{name: count for name, count in without.items() if count}}
 
     def __repr__(self) -> str:

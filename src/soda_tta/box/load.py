@@ -32,7 +32,7 @@ BACKENDS: tuple[type[Backend], ...] = (
 
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 AT_LEAST_0 = ("retries",)
-POSITIVE = ("batch", "timeout", "workers", "threads", "class_count")
+POSITIVE = ("batch", "timeout", "workers", "threads", "class_count", "max_qps", "max_concurrent")
 
 
 def load_box(model: Any, **options: Any) -> Box:
@@ -46,7 +46,8 @@ def load_box(model: Any, **options: Any) -> Box:
     ----------
     model : str, Path, torch.nn.Module, callable or Box
         The path of an ONNX or TFLite file; `http(s)://host:port/v2/models/NAME` or
-        `grpc(s)://host:port/NAME` (Open Inference Protocol);
+        `grpc(s)://host:port/NAME` (Open Inference Protocol), or several of these addresses,
+        separated by commas, if several servers have the same model;
         a TOML file that describes a REST API;
         `package.module:function` or `file.py:function`; a PyTorch module; any callable; or a box,
         which is returned as it is.
@@ -93,12 +94,25 @@ def load_box(model: Any, **options: Any) -> Box:
         ONNX files.
     threads : int, default one per physical core (TFLite: at most 4)
         Threads of ONNX Runtime or LiteRT. ONNX and TFLite files.
+    device : str, default where the module is
+        Where a PyTorch module runs: "cpu", "cuda" or "mps".
+    provider : str, default "cpu"
+        Execution provider of ONNX Runtime, such as "cuda". ONNX files.
     class_names : sequence of str, default those of the label file inside the TFLite file
         Names of the classes. TFLite files.
     timeout : float, default 30 for a served model, no limit for a callable
         Seconds for a whole request, up to the last byte of the response.
-    workers : int, default 4
+    workers : int, default 4 per server, at most 64
         Requests in flight at once. Served models.
+    max_qps : float, default no limit
+        Queries (images) per second, at most; requests are spread evenly. Served models.
+    max_concurrent : int, default no limit
+        Requests in flight at once, at most, whatever `workers` and hedges want. Served models.
+    replicas : {"dns"}, optional
+        Every IP address behind the name in the address is a server of its own.
+    hedge : float, default 0
+        Share of requests that may be sent to a second server, if the first takes three times as
+        long as usual. Counted as `hedged`, and within the budget. Several servers only.
     retries : int, default 4
         How often a request without a response is sent again. Images that may have reached the
         model are counted each time, as `retried`. Served models.
@@ -146,6 +160,8 @@ def _check_numbers(options: dict[str, Any]) -> None:
     for name in AT_LEAST_0:
         if not options.get(name, 0) >= 0:
             raise BoxError(f"{name} is {options[name]}; it must be 0 or more.")
+    if not 0 <= options.get("hedge", 0) <= 1:
+        raise BoxError(f"hedge is {options['hedge']}; it must be a share from 0 to 1.")
 
 
 def _undecided(model: Any, options: dict[str, Any]) -> Box:

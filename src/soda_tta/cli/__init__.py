@@ -28,12 +28,15 @@ from soda_tta.cli import (
     judge,
     methods,
     report,
+    serve,
+    simulate,
 )
 from soda_tta.cli.spelling import complain
+from soda_tta.devices import CPU, using_device
 from soda_tta.errors import SodaError
 
 COMMANDS = (
-    *(demo, doctor, adapt, judge, apply, export, report),
+    *(demo, doctor, adapt, judge, apply, serve, simulate, export, report),
     *(methods, describe, conditions, corrupt, data, bench, completion),
 )
 NO_SPACE = "No space left on device: free some and run again"
@@ -80,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.words = words
     warnings.showwarning = lambda message, *_, **__: complain(str(message))
     try:
-        return int(options.run(options))
+        with using_device(getattr(options, "device", None) or CPU):
+            return int(options.run(options))
     except BrokenPipeError:  # the reader of our output went away, as `| head` does
         sys.stderr.close()
         return 0

@@ -7,19 +7,21 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from soda_tta.cli.answer_all import answer_all
+from soda_tta.cli.answer_options import add_answers, answer_settings
+from soda_tta.cli.apply_archive import print_answers
 from soda_tta.cli.display import Display
 from soda_tta.cli.dry_run import dry_run
-from soda_tta.cli.image_options import add_clean, add_images, clean_from, images_from
+from soda_tta.cli.image_options import add_clean, add_images, add_sample, clean_from, images_from
 from soda_tta.cli.interrupt import Interrupt
 from soda_tta.cli.labels import certify_run, check_labels, judged_by_labels
 from soda_tta.cli.model_options import add_input, add_model, model_from
-from soda_tta.cli.options import add_json, add_price
+from soda_tta.cli.options import add_json, add_price, settings_from
 from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import (
     BoxError,
     BudgetError,
     ImageError,
-    MethodError,
     RunError,
     SodaError,
 )
@@ -42,8 +44,13 @@ examples:
                    --labels some.csv
   the paper's method, with a learning rate that is chosen without labels
     soda-tta adapt --model model.onnx --images night/ --out runs/paper --method soda --set lr=auto
+  an archive of millions: learn from some of it, then answer all of it
+    soda-tta adapt --model model.onnx --images s3://bucket/2026/ --sample 5000 --answers all \\
+                   --out runs/2026
   nothing is known about the model: find what it expects of its pixels first
     soda-tta adapt --model model.onnx --input auto --images night/ --out runs/night
+  all classes are equally frequent, and a mirror image shows the same
+    soda-tta adapt --model model.onnx --images night/ --out runs/night --prior balanced --views 2
   continue after a crash, a kill or Ctrl-C: the same command and --resume
 
 Every query is counted. A killed run continues where it stopped: no completed step is billed twice.
@@ -93,6 +100,26 @@ def add_to(commands: Any) -> None:
         "exif:TAG or name:REGEX; none: every image is independent (default: near copies are found "
         "from the pixels)",
     )
+    group.add_argument(
+        "--conditions",
+        metavar="K",
+        help="number of conditions among the images (noisy, dark ...), each adapted by itself; 1 "
+        "treats all images alike (default: auto, as many as can be told apart)",
+    )
+    group.add_argument(
+        "--condition-by",
+        metavar="RULE",
+        help="what is known about the conditions: folder, csv:COLUMN, exif:TAG (such as "
+        "exif:DateTimeOriginal:hour) or name:REGEX; each is split further where its images differ",
+    )
+    add_answers(group)
+    add_sample(group, "learn from")
+    group.add_argument(
+        "--answers",
+        choices=["none", "sample", "all"],
+        help="which images are answered with what was learned: none (as with 'soda-tta apply', "
+        "later), those it learns from (default), or with --sample all of --images, in RUN/answers",
+    )
     add_clean(group, "; at most 500 are sent, once, within --budget")
     add_input(group, default="stated")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
@@ -119,16 +146,28 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     settings = settings_from(options.set)
+    if options.conditions is not None:
+        settings["conditions"] = options.conditions
     check_out(options)
+    settings |= answer_settings(options)
     from soda_tta.methods import find_method  # PyTorch: not before the options are checked
+    from soda_tta.storage.run_folder import RunFolder
 
     method = find_method(options.method).but(**settings)
-    images = images_from(options)
+    folder = RunFolder(None if options.dry_run else options.out)
+    folder.check_free(options.resume)
+    images = images_from(options, folder.sample_path())
     check_labels(options, images)
     if options.dry_run:
         return dry_run(options, method, images)
-    result = adapted(options, method, images)
-    return show(options, judged_by_labels(options, result))
+    result = judged_by_labels(options, adapted(options, method, images))
+    if options.sampled is None or options.answers != "all" or result.stopped == "interrupted":
+        return show(options, result)
+    if options.json:
+        return show(options, result, answers=answer_all(options))
+    show(options, result)
+    print_answers(answer_all(options))
+    return 0
 
 
 def check_out(options: argparse.Namespace) -> None:
@@ -165,6 +204,8 @@ def adapted(options: argparse.Namespace, method: Method, images: Images) -> Run:
                 clean_accuracy=options.clean_accuracy,
                 seed=options.seed,
                 groups=options.group_by,
+                condition_by=options.condition_by,
+                answers="none" if options.answers == "none" else "all",
                 out=options.out,
                 resume=options.resume,
                 stop=interrupt,
@@ -192,8 +233,8 @@ def resume_with(options: argparse.Namespace) -> str:
     return shlex.join(["soda-tta", *words, "--resume"])
 
 
-def show(options: argparse.Namespace, result: Run) -> int:
-    """Print what came out, and the certificate if there are labels."""
+def show(options: argparse.Namespace, result: Run, **more: Any) -> int:
+    """Print what came out, and the certificate if there are labels; `more` belongs to the JSON."""
     certificate: Certificate | None = None
     problem: SodaError | None = None
     # Answers that are the unadapted ones cannot be certified against themselves.
@@ -204,7 +245,7 @@ def show(options: argparse.Namespace, result: Run) -> int:
         except SodaError as error:
             problem = error
     if options.json:
-        print(json.dumps(run_facts(options, result, certificate, problem)))
+        print(json.dumps({**run_facts(options, result, certificate, problem), **more}))
     else:
         print_run(options, result, certificate)
     if problem is not None:
@@ -249,14 +290,3 @@ def print_run(options: argparse.Namespace, result: Run, certificate: Certificate
         print(f"  {certificate.sentence}")
     if result.stopped == "interrupted":
         print(f"continue with: {resume_with(options)}")
-
-
-def settings_from(pairs: list[str]) -> dict[str, str]:
-    """['q=10', 'lr=auto'] as a dictionary."""
-    settings = {}
-    for pair in pairs:
-        name, sign, value = pair.partition("=")
-        if not (name and sign and value):
-            raise MethodError(f"--set takes NAME=VALUE, such as q=10; got {pair!r}.")
-        settings[name] = value
-    return settings

@@ -1,4 +1,4 @@
-"""Apply a saved adaptor to new images: one query per image."""
+"""Apply a saved adaptor to new images: one query per image and view."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from soda_tta.cli.apply_archive import add_archive, answer_archive, is_archive
 from soda_tta.cli.display import Display
 from soda_tta.cli.image_options import add_images, images_from
 from soda_tta.cli.interrupt import Interrupt
@@ -29,6 +30,8 @@ EXAMPLES = """\
 examples:
   soda-tta apply --adaptor runs/night --model model.onnx --images tonight/ --out answers.csv
   soda-tta apply --adaptor runs/night --images tonight/ --save-images adapted/
+  soda-tta apply --adaptor runs/night --model model.onnx --images s3://bucket/2026/ \\
+    --out s3://bucket/answers/ --jobs 8
 
 What was specified about the model for the run (--mean, --logits ...) is taken over; --output,
 --size and how to reach the model are not.
@@ -40,7 +43,7 @@ def add_to(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser(
         "apply",
-        help="apply a saved adaptor to new images: one query per image",
+        help="apply a saved adaptor to new images: one query per image and view",
         description=__doc__,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -53,8 +56,9 @@ def add_to(commands: Any) -> None:
     group = parser.add_argument_group("the answers")
     group.add_argument(
         "--out",
-        metavar="FILE",
-        help="file for the answers, .csv or .json (default: CSV on standard output)",
+        metavar="OUT",
+        help="file for the answers, .csv or .json; or a folder that ends in / or an address, for "
+        "Parquet files (default: CSV on standard output)",
     )
     group.add_argument("--force", action="store_true", help="overwrite --out if it exists")
     group.add_argument(
@@ -64,11 +68,14 @@ def add_to(commands: Any) -> None:
         "--save-images", metavar="DIR", help="write the adapted images as PNG; needs no model"
     )
     add_json(group)
+    add_archive(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
+    if is_archive(options):
+        return answer_archive(options)
     check(options)
     from soda_tta.engine.saved import load_adaptor
     from soda_tta.engine.working_size import at_working_size
@@ -164,11 +171,18 @@ def report(options: argparse.Namespace, answers: Answers) -> None:
     if options.json:
         saved = {"saved": options.save_images} if options.save_images else {}
         facts = {"queries": answers.ledger.total, "out": options.out, **saved}
+        if answers.routes is not None:
+            facts["conditions"] = answers.condition_counts()
         print(json.dumps({**facts, "answers": answers.rows()}))
     elif options.out is not None:
         count = len(answers.names)
         queries = answers.ledger.total
         print(f"{count:,} answers, {queries:,} queries -> {options.out}", file=sys.stderr)
+        if answers.routes is not None:
+            counts = answers.condition_counts()
+            unfamiliar = counts.pop("unfamiliar")
+            listed = ", ".join(f"{number}: {size:,}" for number, size in counts.items())
+            print(f"images of condition {listed}; unlike all: {unfamiliar:,}", file=sys.stderr)
     else:
         print_csv(answers.csv())
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from soda_tta.cli.bench_cost import list_grids, print_missing
+from soda_tta.cli.engine_options import add_engine
 from soda_tta.cli.interrupt import stopped_like_ctrl_c
-from soda_tta.cli.options import add_json, at_least_one
+from soda_tta.cli.options import add_json
 from soda_tta.errors import SodaError
 from soda_tta.foreign_text import escaped
 
@@ -25,6 +26,7 @@ examples:
   soda-tta bench run yardstick --out results/yardstick --dry-run
   soda-tta bench run yardstick --out results/yardstick --jobs 2
   soda-tta bench run mine.toml --out results/mine --reuse results
+  soda-tta bench run cifar10 --out results/cifar10 --backend dask --address tcp://host:8786
   soda-tta bench table results/yardstick --format latex
   soda-tta bench figure results/yardstick --kind convergence --out convergence.svg
   soda-tta bench merge results/a results/b --out results/all
@@ -64,13 +66,7 @@ def add_run(verbs: Any) -> Parser:
     parser: Parser = verbs.add_parser("run", help="run the missing cells of a grid")
     parser.add_argument("grid", metavar="GRID", help="a name from 'bench list', or a .toml file")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results store")
-    parser.add_argument(
-        "--jobs",
-        type=at_least_one,
-        default=1,
-        metavar="N",
-        help="number of processes, with one thread each (default: 1)",
-    )
+    add_engine(parser, jobs="1")
     parser.add_argument("--only", metavar="METHOD", help="run only the cells of this method")
     parser.add_argument(
         "--reuse",
@@ -174,13 +170,18 @@ def run_and_show(
     from soda_tta.bench import run_grid
     from soda_tta.bench.live_table import LiveTable
     from soda_tta.bench.runner import CellsFailed
+    from soda_tta.scale.backends import find_backend
 
-    with stopped_like_ctrl_c(), LiveTable(cells, store, quiet=options.json) as table:
+    with (
+        find_backend(options.backend, options.address, options.jobs) as backend,
+        stopped_like_ctrl_c(),
+        LiveTable(cells, store, quiet=options.json) as table,
+    ):
         try:
             return run_grid(
                 cells,
                 store,
-                jobs=options.jobs,
+                backend=backend,
                 report=table,
                 report_failure=table.report_failure,
                 reuse=reuse,

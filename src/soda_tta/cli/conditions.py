@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.image_options import add_images, images_from
+from soda_tta.cli.image_options import add_images, add_sample, images_from
 from soda_tta.cli.options import add_json, at_least_one
 from soda_tta.errors import SodaError
 from soda_tta.wording import counted
@@ -24,7 +24,7 @@ EPILOG = """\
 examples:
   soda-tta conditions --images frames/
   soda-tta conditions --images frames/ --csv conditions.csv --sheet conditions.png
-  soda-tta conditions --images frames/ --count 3 --json
+  soda-tta conditions --images frames/ --condition-by folder --count 3 --json
 """
 
 
@@ -45,6 +45,13 @@ def add_to(commands: Any) -> None:
         metavar="K",
         help="number of conditions (default: as many as can be told apart)",
     )
+    group.add_argument(
+        "--condition-by",
+        metavar="RULE",
+        help="what is known about them: folder, csv:COLUMN, exif:TAG or name:REGEX; each is split "
+        "further where its images differ (into K with --count)",
+    )
+    add_sample(group, "measure")
     group.add_argument("--csv", metavar="FILE", help="write the condition of each image")
     group.add_argument("--sheet", metavar="FILE", help="write a picture with typical images")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="random seed (default: 0)")
@@ -57,14 +64,25 @@ def run(options: argparse.Namespace) -> int:
     """Find the conditions, write what was asked for, and print them."""
     from soda_tta.cli.bar import Bar
     from soda_tta.conditions import find_conditions
+    from soda_tta.data.grouping import groups_from_rule
 
     for name in (options.csv, options.sheet):
         if name is not None and Path(name).exists() and not options.force:
             raise SodaError(f"{name} already exists. Choose another name, or add --force.")
     images = images_from(options)
+    if options.count is not None and options.count > len(images):
+        raise SodaError(
+            f"--count {options.count} is not valid for {counted(len(images), 'image')}; use a "
+            "number up to that, or leave it out."
+        )
+    groups = groups_from_rule(images, options.condition_by)
     with Bar("measuring images", quiet=options.json) as bar:
         found = find_conditions(
-            images, conditions=options.count or "auto", seed=options.seed, progress=bar.reach
+            images,
+            conditions=options.count or "auto",
+            groups=groups,
+            seed=options.seed,
+            progress=bar.reach,
         )
     if options.csv is not None:
         write_table(Path(options.csv), images, found)

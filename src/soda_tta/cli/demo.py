@@ -1,4 +1,4 @@
-"""Watch a real black-box model fail on hazy digits and recover. No download needed."""
+"""Watch a real black-box model fail on hazy and mixed digits and recover. No download needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.display import Display, table
+from soda_tta.cli.display import Display, condition_lines, table
 from soda_tta.cli.options import add_json
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def add_to(commands: Any) -> None:
     """Add the command and its options to the parser."""
     parser = commands.add_parser(
         "demo",
-        help="see a real black-box model fail and recover, in a minute",
+        help="see a real black-box model fail and recover, in half a minute",
         description=__doc__,
     )
     parser.add_argument(
@@ -35,12 +35,22 @@ def add_to(commands: Any) -> None:
         metavar="S",
         help="another seed gives another model and other haze (default: 0)",
     )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="live traffic in place of a folder: a model, a proxy in front of it and images that "
+        "drift, in two minutes",
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the demo and print its results."""
+    if options.live:
+        from soda_tta.cli.live_demo import run_live
+
+        return run_live(options)
     from soda_tta.demo import run_demo
 
     with Display(quiet=options.json) as display:
@@ -81,12 +91,34 @@ def print_results(demo: Demo, folder: str) -> None:
         ("verdict", economy.verdict.sentence if economy.verdict else economy.reason),
         ("soda", f"the paper's settings except {changed} (a smaller set needs a larger step)"),
         ("picture", f"{demo.picture}  (clean / hazy / adapted)"),
-        ("report", str(demo.report)),
-        ("runs", f"{folder}/run, {folder}/run-paper"),
+        ("reports", f"{demo.report}, {demo.mixed.report} (of the folder below)"),
+        ("runs", f"{folder}/run, {folder}/run-paper, {folder}/run-mixed"),
     ]
     print(f"\n{table(rows)}")
+    print_mixed(demo)
     print("\nNo label was used to adapt; labels only measured the accuracies.")
     print("Next, your own model:  soda-tta adapt --model MODEL --images DIR --out RUN --dry-run")
+
+
+def print_mixed(demo: Demo) -> None:
+    """The accuracies on the mixed folder, and what soda-e did to each condition."""
+    from soda_tta.zoo.digits import NOISE
+
+    run = demo.mixed.run
+    print(
+        f"\nNow {len(run.before)} images in one folder, a third each clean, hazy and noisy "
+        f"(noise {NOISE}).\n"
+    )
+    print("           as they are  one adaptor  one for each condition")
+    for what, (before, one, each) in demo.mixed.accuracies.items():
+        print(f"  {what:<6}   {before:11.1%}  {one:11.1%}  {each:11.1%}  {bar(each)}")
+    conditions = 1 if run.conditions is None else len(run.conditions)
+    print(
+        f"\n  soda-e told {conditions} conditions apart by the pixels, without a label, and adapted"
+        f"\n  each by itself ({run.queries_per_image:.0f} queries per image, {run.seconds:.1f} s):"
+    )
+    for line in condition_lines(run):
+        print(f"    {line}")
 
 
 def bar(share: float) -> str:

@@ -23,6 +23,7 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
     from soda_tta.engine.adapt import check_call
     from soda_tta.engine.clean import open_clean
     from soda_tta.engine.convention import most_queries
+    from soda_tta.engine.groups import make_groups, make_kinds
     from soda_tta.engine.plan import plan_run
     from soda_tta.engine.working_size import at_working_size
 
@@ -32,12 +33,18 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
         "clean": 0 if clean is None else len(clean.images),
         "convention": most_queries(box),
     }
-    plan = plan_run(method, len(images), options.budget, aside)
+    make_groups(images, options.group_by, method)  # refuse what the run would refuse
+    make_kinds(images, options.condition_by, method)
+    answers = "none" if options.answers == "none" else "all"
+    plan = plan_run(method, len(images), options.budget, aside, answers)
     check_call(method, at_working_size(images, box.input.view), box, options.seed)
     price = options.price or box.price
     calls = box.requests(plan.total)
     if options.json:
-        print(json.dumps(plan_facts(plan, method, price, calls)))
+        facts = plan_facts(plan, method, price, calls)
+        if options.sampled is not None:
+            facts["sample"] = images.sample
+        print(json.dumps(facts))
         return 0
     parts = [f"{purpose} {queries:,}" for purpose, queries in plan.queries.items()]
     print(f"{method.name} would send at most {plan.total:,} queries; none was sent.")
@@ -47,6 +54,10 @@ def dry_run(options: argparse.Namespace, method: Method, images: Images) -> int:
         ("queries", ", ".join(parts)),
         ("per image", f"{plan.queries_per_image:.2f}{money(price, plan.total, calls=calls)}"),
     ]
+    if options.sampled is not None and options.answers == "all":
+        count = (images.sample or {}).get("of")
+        everything = f"{count:,} queries" if count is not None else "one query per image"
+        rows.append(("answers", f"then {everything} for all of {options.images}"))
     print(table(rows))
     return 0
 

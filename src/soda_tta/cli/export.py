@@ -72,6 +72,13 @@ def add_to(commands: Any) -> None:
         metavar="PATH",
         help="images to check the file with, besides random ones: a folder, or as for adapt",
     )
+    parser.add_argument(
+        "--views",
+        type=int,
+        metavar="V",
+        help="with --merge: 1 computes the model once per image, without the mirror image that "
+        "the run averaged over (default: as the run)",
+    )
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_json(parser)
     group = parser.add_argument_group("the model, where the facts of the run do not hold")
@@ -97,7 +104,8 @@ def check(options: argparse.Namespace) -> None:
     if options.triton is None and options.out is None:
         raise SodaError("name the file to write, for example: --out adapted.onnx.")
     if options.merge is None and options.triton is None:
-        given = [name for name in ("takes", "images", *EXPORTED_FACTS) if is_given(options, name)]
+        about_model = ("takes", "images", "views", *EXPORTED_FACTS)
+        given = [name for name in about_model if is_given(options, name)]
         if given:
             flag = f"--{given[0].replace('_', '-')}"
             raise SodaError(f"{flag} is about the model; name it with --merge model.onnx.")
@@ -133,6 +141,9 @@ def export_adaptor(options: argparse.Namespace) -> int:
         f"{options.out}: checked with ONNX Runtime, "
         f"which deviates from PyTorch by at most {deviation:.1e}."
     )
+    if not saved.adaptor.answering.is_plain:
+        print(f"Not in this file, and part of the answers: {saved.adaptor.answering.describe()}.")
+        print("Both are in the file that --merge writes, and in what apply does.")
     needed = [] if saved.card is None else as_options(unusual(saved.card.box))
     if needed:
         print(f"Not in this file, and still needed in front of the model: {' '.join(needed)}.")
@@ -156,6 +167,7 @@ def export_with_model(options: argparse.Namespace) -> int:
             options.out or options.triton,
             takes=options.takes or "uint8",
             images=options.images,
+            views=options.views,
             force=options.force,
             progress=bar.reach,
             **{name: getattr(options, name) for name in EXPORTED_FACTS},

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from soda_tta.cli.options import at_least_one
+from soda_tta.cli.spelling import complain
 
 if TYPE_CHECKING:
     from soda_tta.data import Images
@@ -78,11 +82,47 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     return {"over": options.over, "on_bad_image": options.on_bad_image}
 
 
-def images_from(options: argparse.Namespace) -> Images:
-    """The images that --images and --size specify, without labels."""
+def images_from(options: argparse.Namespace, kept: Path | None = None) -> Images:
+    """The images that --images, --size and --sample specify, without labels.
+
+    The list of a sample is kept in the folder `kept`, if there is one.
+    """
     from soda_tta.data import open_images
 
-    return open_images(options.images, options.size, **reading_of(options))
+    sample = getattr(options, "sampled", None)
+    how = reading_of(options)
+    if sample is None:
+        return open_images(options.images, options.size, **how)
+    images = open_images(
+        options.images, options.size, sample=sample, seed=options.seed, kept=kept, **how
+    )
+    complain(sample_sentence(len(images), images.sample or {}))
+    return images
+
+
+def sample_sentence(count: int, facts: dict[str, Any]) -> str:
+    """How a sample was chosen.
+
+    >>> sample_sentence(500, {"asked": 500, "of": 10_000})
+    'learning from 500 of 10,000 images, chosen at random.'
+    """
+    if facts.get("of") is not None:
+        return f"learning from {count:,} of {facts['of']:,} images, chosen at random."
+    opened = f"{facts['opened']:,} of {facts['containers']:,}"
+    return f"learning from {count:,} images of {opened} shards, chosen at random."
+
+
+def add_sample(group: argparse._ArgumentGroup, use: str) -> None:
+    """Add --sample; `use` is what is done with the images."""
+    group.add_argument(
+        "--sample",
+        dest="sampled",  # the doctor's own --sample is how many images it examines
+        type=at_least_one,
+        metavar="N",
+        help=f"{use} N of the images, chosen at random; the pixels of the others are not read, "
+        "and --images may then also be tar or Parquet files, or an address such as "
+        "s3://bucket/folder",
+    )
 
 
 def add_clean(group: argparse._ArgumentGroup, use: str = "") -> None:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from soda_tta.cli.display import Display, table
+from soda_tta.cli.display import Display, condition_lines, table
 from soda_tta.cli.image_options import add_reading, reading_of, size
 from soda_tta.cli.model_options import add_model, model_options
 from soda_tta.cli.options import add_json
@@ -130,8 +130,10 @@ def show(options: argparse.Namespace, run: Run) -> None:
         print(json.dumps({**run.summary(), "out": options.folder}))
         return
     assert run.verdict is not None
+    conditions = condition_lines(run)
     rows = [("verdict", run.verdict.sentence), *(("", text) for text in run.next_steps)]
-    if run.verdict.adopt:
+    rows += [("" if place else "conditions", text) for place, text in enumerate(conditions)]
+    if run.verdict.adopt and not conditions:
         rows.append(("adaptor", run.adaptor.describe()))
     if run.unreached:
         rows.append(

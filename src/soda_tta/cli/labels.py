@@ -63,5 +63,12 @@ def certify_run(result: Run, options: argparse.Namespace) -> Certificate:
             words += ["--classes", options.classes]
         text = f"{error} The run itself is finished; with labels that fit: {shlex.join(words)}"
         raise type(error)(text) from error
-    known = read.known
+    import numpy as np
+
+    known = read.known & ~np.isnan(result.before[:, 0])
+    if not known.any():
+        raise SodaError(
+            f"{result.card.method} did not send these images as they are, so labels show no gain; "
+            "measure the model alone with --method deployed."
+        )
     return certify(result.before[known], result.probabilities[known], read.values[known])

@@ -31,10 +31,11 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(rows))
         return 0
     width = max(len("method"), *(len(row["name"]) for row in rows))
-    print(f"{'method':<{width}}  {'needs':<13}  queries*  what it does")
+    wide = max(len(row["needs"]) for row in rows)
+    print(f"{'method':<{width}}  {'needs':<{wide}}  queries*  what it does")
     for row in rows:
         cost = f"{row['queries_per_image']:>8,.0f}"
-        print_columns(f"{row['name']:<{width}}  {row['needs']:<13}  {cost}  ", row["summary"])
+        print_columns(f"{row['name']:<{width}}  {row['needs']:<{wide}}  {cost}  ", row["summary"])
     print(f"\n* per image, for {IMAGES:,} images and without a budget")
     if options.name is None:
         print("To see the settings of a method: soda-tta methods NAME")
@@ -52,7 +53,7 @@ def method_rows(name: str | None) -> list[dict[str, Any]]:
     return [
         {
             "name": method.name,
-            "needs": method.needs,
+            "needs": method.stated_needs,
             "queries_per_image": plan_run(method, IMAGES).queries_per_image,
             "of_images": IMAGES,
             "summary": method.summary,

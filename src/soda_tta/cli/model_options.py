@@ -20,7 +20,8 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         required=required,
         metavar="MODEL",
         help="an .onnx or .tflite file; http(s)://host:port/v2/models/NAME or "
-        "grpc(s)://host:port/NAME (Open Inference Protocol: Triton, KServe, MLServer); a .toml "
+        "grpc(s)://host:port/NAME (Open Inference Protocol: Triton, KServe, MLServer), or several "
+        "servers of one model as URL1,URL2,...; a .toml "
         "file that describes a REST API (see 'soda-tta describe'); or "
         "file.py:function / package.module:function",
     )
@@ -39,6 +40,22 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         metavar="N",
         help="images per request (default: 64; 256 for a function)",
     )
+    group.add_argument(
+        "--device",
+        metavar="NAME",
+        help="where adaptors and PyTorch modules run: cpu, cuda or mps (default: cpu)",
+    )
+    group.add_argument(
+        "--provider",
+        metavar="NAME",
+        help="what runs an ONNX file: an execution provider of ONNX Runtime, such as cuda "
+        "(default: cpu)",
+    )
+    add_remote(parser)
+
+
+def add_remote(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how to reach a model on a server."""
     remote = parser.add_argument_group("a model on a server, over HTTP or gRPC")
     remote.add_argument(
         "--timeout",
@@ -47,7 +64,34 @@ def add_model(parser: argparse.ArgumentParser, required: bool = True) -> None:
         help="seconds for a whole request (default: 30; no limit for a function)",
     )
     remote.add_argument(
-        "--workers", type=int, metavar="N", help="requests in flight at once (default: 4)"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="requests in flight at once (default: 4 per server, at most 64)",
+    )
+    remote.add_argument(
+        "--max-qps",
+        type=float,
+        metavar="N",
+        help="queries (images) per second, at most (default: no limit)",
+    )
+    remote.add_argument(
+        "--max-concurrent",
+        type=int,
+        metavar="N",
+        help="requests in flight at once, at most, hedges included (default: no limit)",
+    )
+    remote.add_argument(
+        "--replicas",
+        choices=["dns"],
+        help="dns: every IP address behind the name in --model is a server of its own",
+    )
+    remote.add_argument(
+        "--hedge",
+        type=float,
+        metavar="SHARE",
+        help="share of requests that may be sent to a second server if the first takes long; each "
+        "counts against the budget (default: 0)",
     )
     remote.add_argument(
         "--retries",
@@ -111,9 +155,14 @@ MODEL_FLAGS = {
     "output": "--output",
     "class_count": "--class-count",
     "batch": "--request-size",
+    "provider": "--provider",
     "timeout": "--timeout",
     "workers": "--workers",
     "retries": "--retries",
+    "max_qps": "--max-qps",
+    "max_concurrent": "--max-concurrent",
+    "replicas": "--replicas",
+    "hedge": "--hedge",
     "api_key_env": "--api-key-env",
     "api_key_header": "--api-key-header",
     "certificate_authority": "--ca",
@@ -125,7 +174,7 @@ MODEL_OPTIONS = tuple(MODEL_FLAGS)
 
 def model_options(options: argparse.Namespace) -> dict[str, Any]:
     """What the user specified about the model, as `load_box` takes it."""
-    facts = {name: getattr(options, name) for name in MODEL_OPTIONS}
+    facts = {name: getattr(options, name, None) for name in MODEL_OPTIONS}
     if options.tensors is not None:
         facts["binary"] = options.tensors == "binary"
     return facts

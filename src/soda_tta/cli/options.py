@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from soda_tta.box.price import Price
+from soda_tta.errors import MethodError
 
 
 def argument_type(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -42,3 +43,14 @@ def add_price(group: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
         help="price, to print costs: per 1,000 queries, or as '0.002 per call' or '2.10 per hour' "
         "(default: that of the model's description, if it has one)",
     )
+
+
+def settings_from(pairs: list[str]) -> dict[str, str]:
+    """['q=10', 'lr=auto'] as a dictionary."""
+    settings = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not (name and sign and value):
+            raise MethodError(f"--set takes NAME=VALUE, such as q=10; got {pair!r}.")
+        settings[name] = value
+    return settings

@@ -27,11 +27,11 @@ PHRASES = {
 OPTIONS = (
     *("images", "size", "out", "resume", "force", "method", "budget", "seed", "price"),
     *("labels", "classes", "clean", "clean_accuracy", "sample", "layout", "frost", "severity"),
-    *("on_bad_image", "over", "input"),
+    *("on_bad_image", "over", "input", "backend", "address", "jobs"),
+    *("conditions", "condition_by", "learn_budget", "prior", "views", "answers"),
 )
 FLAGS = {
     **{name: f"--{name.replace('_', '-')}" for name in OPTIONS},
-    "conditions": "--count",
     # `batch` is a setting of methods, too; see PHRASES
     **{name: flag for name, flag in MODEL_FLAGS.items() if name != "batch"},
 }
@@ -39,8 +39,19 @@ FLAGS = {
 SETTINGS = (
     *("activation", "adaptor", "adversarial", "agreement", "aligned", "alpha", "arrival"),
     *("average", "backbone_lr", "batch", "beta", "beta1", "beta2", "blocks", "caution"),
-    *("central", "deviation", "diagonal", "directions", "dropout", "ema", "epochs", "epsilon"),
+    *(
+        "central",
+        "deviation",
+        "diagonal",
+        "directions",
+        "dropout",
+        "ema",
+        "epochs",
+        "epsilon",
+    ),
     *("finetune_epochs", "grain", "head_lr", "information", "judged", "lam_p", "lam_u"),
+    *("area", "divergence", "fuse", "helper", "kept", "likeness", "merge", "norm_lr", "pad"),
+    *("heats", "reliable", "scaled", "variant", "views"),
     *("level", "lr", "memory", "mix", "mixing", "mixup_alpha", "momentum", "mu", "neighbours"),
     *("orthogonal", "pairs", "population", "q", "queue", "rampup", "residual", "rho", "search"),
     *("sigma", "start", "step", "steps", "subspace", "target", "tau", "temperature"),

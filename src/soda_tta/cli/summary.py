@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Console
 
-from soda_tta.cli.display import money
+from soda_tta.cli.display import condition_lines, money
 from soda_tta.cli.spelling import as_flags
 from soda_tta.display.blocks import bar, histogram
 from soda_tta.foreign_text import printable
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from soda_tta.box.price import Price
     from soda_tta.engine.run import Run
 
+SHORT = 60  # characters of a stated prior
 WIDTH = 16  # of the names on the left
 
 
@@ -45,15 +47,16 @@ def print_summary(
     if run.after is None:
         line("answers changed", "not known yet: the adapted images were not sent to the model")
     else:
-        line("answers changed", f"{run.changed:,} ({run.changed / len(run.before):.1%})")
+        line("answers changed", changed_answers(run))
         hint = ""
         if not labels and run.clean is None:
             hint = " (better: --clean and --clean-accuracy, or labels: soda-tta report --labels)"
         print_chart(console, run, hint)
     if run.card.chosen_lr is not None:
         line("chosen lr", f"{run.card.chosen_lr:g}")
-    if run.adaptor.parameters.size:
-        line("adaptor", run.adaptor.describe())
+    print_conditions(console, run)
+    for name, text in adaptor_lines(run):
+        line(name, text)
     if run.verdict is not None:
         style = "bold green" if run.verdict.adopt else "bold yellow"
         line("verdict", run.verdict.sentence, style)
@@ -67,10 +70,53 @@ def print_summary(
             line("report", report_command(out, images, labels, classes), "cyan")
 
 
+def adaptor_lines(run: Run) -> list[tuple[str, str]]:
+    """What is done to images, where all are treated alike, and to responses."""
+    lines = []
+    if run.conditions is None and run.adaptor.parameters.size:
+        lines.append(("adaptor", run.adaptor.describe()))
+    if not run.adaptor.answering.is_plain:
+        lines.append(("answers", answers_of(run)))
+    return lines
+
+
+def answers_of(run: Run) -> str:
+    """How responses become answers: what was stated, and what was done."""
+    does = run.adaptor.answering.describe()
+    prior = (run.card.answering or {}).get("prior")
+    if prior is None:
+        return does
+    stated = prior if len(prior) <= SHORT else f"{prior[:SHORT]}..."
+    return f"{does}, for the stated prior {stated}"
+
+
+def changed_answers(run: Run) -> str:
+    """How many answers changed, as far as it is known."""
+    sent = int((~np.isnan(run.before[:, 0])).sum())
+    if not sent:
+        return "not known: this method does not send the images as they are"
+    text = f"{run.changed:,} ({run.changed / sent:.1%})"
+    return text if sent == len(run.before) else f"{text} of {sent:,} that were sent as they are"
+
+
+def print_conditions(console: Console, run: Run) -> None:
+    """The conditions of mixed images, and what is done to each."""
+    lines = condition_lines(run)
+    if run.conditions is not None:
+        console.print(f"  conditions: {len(run.conditions)}, told apart by the pixels", style="dim")
+    for text in lines:
+        console.print(f"    {printable(text)}", markup=False)
+
+
 def preparation(run: Run) -> str:
     """How the images were brought to the size of the model, and how many were left out, if any."""
     facts = run.card.images
     text = f", {facts['resize']}" if facts.get("original_size") else ""
+    sample = facts.get("sample")
+    if sample and sample.get("of") is not None:
+        text = f" of {sample['of']:,}, chosen at random{text}"
+    elif sample:
+        text = f", chosen at random{text}"
     skipped = len(facts.get("skipped", []))
     return f"{text}; {skipped:,} unreadable left out" if skipped else text
 
@@ -93,7 +139,10 @@ def print_chart(console: Console, run: Run, hint: str) -> None:
     moments = (("before", run.before, "yellow"), ("after", run.after, "blue"))
     accuracy = (run.card.clean or {}).get("accuracy")
     console.print(f"  accuracy, estimated without labels{hint}", style="dim")
-    for name, probabilities, style in moments:
+    for name, rows, style in moments:
+        probabilities = rows[~np.isnan(rows[:, 0])]
+        if not len(probabilities):
+            continue
         estimate = estimate_accuracy(probabilities, clean=run.clean, clean_accuracy=accuracy)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
         if not isinstance(estimate, Estimate):
@@ -104,8 +153,10 @@ def print_chart(console: Console, run: Run, hint: str) -> None:
             console.print(f"{drawn}  ", end="", style=style, markup=False)
         console.print(estimate.short, markup=False)
     console.print("  confidence, from 0 to 1", style="dim")
-    for name, probabilities, style in moments:
-        confidence = probabilities.max(axis=1)
+    for name, rows, style in moments:
+        confidence = rows[~np.isnan(rows[:, 0])].max(axis=1)
+        if not len(confidence):
+            continue
         drawn = histogram(confidence, 30, console.encoding)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
         console.print(drawn, end="", style=style, markup=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from soda_tta.types import Array
 
-CONFUSED = 0.05  # share of one Gaussian's images that another one takes
+CONFUSED = 0.08  # share of one Gaussian's images that another one takes
 
 
 def merged(shares: Array) -> list[list[int]]:

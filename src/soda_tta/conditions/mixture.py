@@ -10,7 +10,7 @@ from soda_tta.types import Array
 
 STEPS = 200
 TOLERANCE = 1e-4  # nats per row: an improvement below this ends the fit
-RIDGE = 1e-2  # added to variances of standardised numbers: no component shrinks to a point
+RIDGE = 1e-2  # added to variances, which are about 1: no component shrinks to a point
 SEEDINGS = 3  # fits from different starts, of which the best is kept
 
 

@@ -1,23 +1,35 @@
 """Numbers that tell conditions of images apart, such as noise, blur or haze, not their contents.
 
 They need no query and no label. All of them are differences, means and quantiles of pixels, so that
-a router can also compute them outside of Python.
+they can also be computed outside of Python: `measured` is exported to ONNX as it is. There, extents
+are tensors, so nothing here branches on them.
+
+An image has the same numbers alone and in a batch, in PyTorch and in ONNX Runtime: means are sums
+of integers, whose order does not matter, and the last digits of logarithms are rounded away.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from soda_tta.errors import ImageError
 from soda_tta.types import Array
 
-LUMA = np.array([0.299, 0.587, 0.114], np.float32)  # ITU-R 601
+LUMA = (0.299, 0.587, 0.114)  # ITU-R 601
 TILE = 64  # pixels; of larger images four tiles are enough, in their own resolution
 SMALL = 96  # pixels; images up to this size are taken whole
+SMALLEST_SIDE = 8  # pixels
 FLOOR = 1e-3  # a quarter of an 8-bit step: less is nothing
 STRONG, MIDDLE = 0.98, 0.5  # quantiles: the strongest edges, and flat areas
 BLOCK = 8  # pixels of a block of JPEG
 FLAT = 1 / 510  # neighbours that differ by less have the same byte
 CLIPPED = 1 / 255
+ONE = 2**40  # 1.0 as an integer
+PIECE = 2**18  # pixel values measured at a time: intermediate results stay in the cache
 
 NAMES = (
     *("detail of 1 pixel", "detail of 2 pixels", "detail of 4 pixels", "detail of 8 pixels"),
@@ -46,120 +58,154 @@ def statistics(images: Array) -> Array:
     >>> bool(statistics(noisy)[0, column] > statistics(smooth)[0, column])
     True
     """
-    pixels = tiles(np.asarray(images, np.float32))
-    grey = np.einsum("ntchw,c->nthw", pixels, LUMA)
-    sharpness, curvature, direction, edges = _edges(grey)
-    colour = pixels[:, :, 0] - pixels[:, :, 2]
+    height, width = images.shape[2:]
+    if min(height, width) < SMALLEST_SIDE:
+        raise ImageError(
+            f"the images are {width}x{height}; conditions are told apart from at least "
+            f"{SMALLEST_SIDE} pixels in each direction."
+        )
+    rows = np.empty((len(images), len(NAMES)))
+    step = max(1, PIECE // (3 * min(height, 2 * TILE) * min(width, 2 * TILE)))
+    with torch.inference_mode():
+        for start in range(0, len(images), step):
+            place = slice(start, start + step)
+            piece = torch.from_numpy(np.array(images[place], np.float32, order="C"))
+            rows[place] = measured(piece).numpy()
+    return rows
+
+
+def measured(images: Tensor) -> Tensor:
+    """The same of a tensor: float64 of shape (n, len(NAMES)), in which 24 bits are used."""
+    pixels = tiles(images)
+    red, green, blue = pixels.unbind(2)
+    grey = LUMA[0] * red + LUMA[1] * green + LUMA[2] * blue
+    brightness = mean(grey)
+    centred = grey - brightness.float()[:, None, None, None]
+    sharpness, curvature, direction, steps = _edges(grey)
     columns = (
         *_details(grey),
-        grey.mean(axis=(1, 2, 3)),
-        log_of(grey.std(axis=(1, 2, 3))),
-        log_of((pixels.max(axis=2) - pixels.min(axis=2)).mean(axis=(1, 2, 3))),
-        log_of(quantile(np.abs(_laplacian(grey)), MIDDLE)),
-        log_of(quantile(np.abs(np.diff(colour, axis=3)), MIDDLE)),
+        brightness,
+        log_of(mean(centred.square()).sqrt()),
+        log_of(mean(pixels.amax(2) - pixels.amin(2))),
+        log_of(quantile(_laplacian(grey).abs(), MIDDLE)),
+        log_of(quantile(apart(red - blue, 1).abs(), MIDDLE)),
         sharpness,
         curvature,
         direction,
-        quantile(grey, 1 - STRONG),
-        quantile(grey, STRONG),
-        log_of(((pixels <= CLIPPED) | (pixels >= 1 - CLIPPED)).mean(axis=(1, 2, 3, 4))),
-        _blocks(edges),
-        log_of((edges < FLAT).mean(axis=(1, 2, 3))),
+        quantile(grey, 1 - STRONG).double(),
+        quantile(grey, STRONG).double(),
+        log_of(mean(((pixels <= CLIPPED) | (pixels >= 1 - CLIPPED)).float())),
+        _blocks(steps),
+        log_of(mean((steps < FLAT).float())),
     )
-    return np.stack(columns, axis=1).astype(np.float64)
+    return torch.stack(columns, 1).float().double()
 
 
-def tiles(images: Array) -> Array:
-    """Up to four tiles of each image: an array of shape (n, tiles, 3, height, width).
+def tiles(images: Tensor) -> Tensor:
+    """Up to four tiles of each image: a tensor of shape (n, tiles, 3, height, width).
 
-    >>> tiles(np.zeros((2, 3, 224, 224))).shape, tiles(np.zeros((2, 3, 32, 32))).shape
-    ((2, 4, 3, 64, 64), (2, 1, 3, 32, 32))
+    >>> tiles(torch.zeros(2, 3, 224, 224)).shape, tiles(torch.zeros(2, 3, 32, 32)).shape
+    (torch.Size([2, 4, 3, 64, 64]), torch.Size([2, 1, 3, 32, 32]))
     """
-    height, width = images.shape[2:]
-    down = _places(height)
-    right = _places(width)
-    size = tuple(side if side <= SMALL else TILE for side in (height, width))
-    cut = [images[:, :, y : y + size[0], x : x + size[1]] for y in down for x in right]
-    return np.stack(cut, axis=1)
+    down, right = (_places(side) for side in images.shape[2:])
+    cut = images.index_select(2, down.flatten()).index_select(3, right.flatten())
+    cut = cut.reshape(-1, 3, *down.shape, *right.shape)
+    return cut.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)
 
 
-def _places(side: int) -> list[int]:
-    """Where tiles begin: a fifth of the free room from either border."""
-    if side <= SMALL:
-        return [0]
-    return [(side - TILE) // 5, (side - TILE) * 4 // 5]
+def _places(side: int) -> Tensor:
+    """The pixels of each tile along one axis: a fifth of the free room from either border."""
+    large = 1 * (side > SMALL)  # a tensor if the side is one
+    starts = large * (torch.tensor([1, 4]) * (side - TILE) // 5)[: 1 + large]
+    return starts[:, None] + torch.arange(side - large * (side - TILE))
 
 
-def _details(grey: Array) -> list[Array]:
+def _details(grey: Tensor) -> list[Tensor]:
     """The logarithm of how much a picture loses each time it is halved, four times."""
     found = []
     for _ in range(4):
-        if min(grey.shape[2:]) < 2:
-            found.append(np.full(len(grey), np.log(FLOOR)))
-            continue
         height, width = (side // 2 * 2 for side in grey.shape[2:])
-        whole = grey[:, :, :height, :width]
-        rows = whole[:, :, ::2] + whole[:, :, 1::2]
-        half = (rows[..., ::2] + rows[..., 1::2]) / 4
-        lost = (whole**2).mean(axis=(1, 2, 3)) - (half**2).mean(axis=(1, 2, 3))
-        found.append(log_of(np.sqrt(np.maximum(lost, 0))))
+        upper, lower = grey[:, :, 0:height:2], grey[:, :, 1:height:2]
+        fours = [rows[..., start:width:2] for rows in (upper, lower) for start in (0, 1)]
+        half = (fours[0] + fours[1] + fours[2] + fours[3]) / 4
+        lost = torch.stack([(each - half).square() for each in fours], 1)
+        found.append(log_of(mean(lost).sqrt()))
         grey = half
     return found
 
 
-def _edges(grey: Array) -> tuple[Array, Array, Array, Array]:
+def _edges(grey: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sharpness and curvature of the strongest edges, their direction, and all horizontal steps.
 
     An edge is sharp if neighbours differ nearly as much as pixels three apart, whatever the
     contrast. Curvature grows with noise and sharpening.
     """
-    by_axis = []
-    for axis in (3, 2):
-        one = np.abs(np.diff(grey, axis=axis))
-        three = np.abs(_apart(grey, 3, axis))
-        second = np.abs(np.diff(grey, n=2, axis=axis))
-        levels = [log_of(quantile(each, STRONG)) for each in (one, three, second)]
-        by_axis.append((levels[0] - levels[1], levels[2] - levels[0], one))
-    (across, bend_across, steps), (down, bend_down, _) = by_axis
-    return (across + down) / 2, (bend_across + bend_down) / 2, np.abs(across - down), steps
+    (across, bend_across), (down, bend_down) = (
+        _edges_across(lines) for lines in (grey, grey.transpose(2, 3))
+    )
+    steps = apart(grey, 1).abs()
+    return (across + down) / 2, (bend_across + bend_down) / 2, (across - down).abs(), steps
 
 
-def _apart(grey: Array, distance: int, axis: int) -> Array:
-    """Differences of pixels that far apart."""
-    count = grey.shape[axis] - distance
-    later = np.take(grey, range(distance, grey.shape[axis]), axis=axis)
-    return np.asarray(later - np.take(grey, range(count), axis=axis))
+def _edges_across(lines: Tensor) -> tuple[Tensor, Tensor]:
+    """Sharpness and curvature along the last axis."""
+    differences = (apart(lines, 1), apart(lines, 3), apart(apart(lines, 1), 1))
+    one, three, second = (log_of(quantile(each.abs(), STRONG)) for each in differences)
+    return one - three, second - one
 
 
-def _laplacian(grey: Array) -> Array:
+def apart(lines: Tensor, distance: int) -> Tensor:
+    """Differences of pixels that far apart, along the last axis."""
+    return lines[..., distance:] - lines[..., :-distance]
+
+
+def _laplacian(grey: Tensor) -> Tensor:
     around = (
         grey[:, :, 2:, 1:-1] + grey[:, :, :-2, 1:-1] + grey[:, :, 1:-1, 2:] + grey[:, :, 1:-1, :-2]
     )
-    return np.asarray(around - 4 * grey[:, :, 1:-1, 1:-1])
+    return around - 4 * grey[:, :, 1:-1, 1:-1]
 
 
-def _blocks(steps: Array) -> Array:
+def _blocks(steps: Tensor) -> Tensor:
     """How much larger steps are at every eighth column than elsewhere, at the best phase."""
-    phases = np.stack(
-        [
-            steps[..., phase::BLOCK].mean(axis=(1, 2, 3))
-            for phase in range(min(BLOCK, steps.shape[3]))
-        ]
-    )
-    return np.asarray(log_of(phases.max(axis=0)) - log_of(phases.mean(axis=0)))
+    columns = (steps * ONE).long().sum((1, 2))
+    phases = torch.arange(columns.shape[1]) % BLOCK == torch.arange(BLOCK)[:, None]
+    counts = phases.long().sum(1)
+    sums = (columns[:, None] * phases).sum(2)
+    values = steps.shape[1] * steps.shape[2] * counts.clamp(min=1)
+    means = sums.double() / ONE / values
+    return log_of(means.amax(1)) - log_of(means.sum(1) / (counts > 0).sum())
 
 
-def log_of(values: Array) -> Array:
+def log_of(values: Tensor) -> Tensor:
     """The logarithm, with a floor below which nothing can be seen."""
-    return np.asarray(np.log(values + FLOOR))
+    return torch.log(values.double() + FLOOR)
 
 
-def quantile(values: Array, share: float) -> Array:
+def mean(values: Tensor) -> Tensor:
+    """The mean of each image; 0 of no values.
+
+    >>> mean(torch.tensor([[0.25, 0.75], [0.0, 0.5]]))
+    tensor([0.5000, 0.2500], dtype=torch.float64)
+    """
+    flat = values.flatten(1)
+    count = flat.shape[1]
+    return (flat * ONE).long().sum(1).double() / ONE / (count + (count == 0))
+
+
+def quantile(values: Tensor, share: float) -> Tensor:
     """The value of each image below which this share of its values lies (no interpolation).
 
-    >>> quantile(np.arange(10.0).reshape(1, 10), 0.5)
-    array([4.])
+    >>> quantile(torch.arange(10.0).reshape(1, 10), 0.5)
+    tensor([4.])
     """
-    flat = values.reshape(len(values), -1)
-    place = round(share * (flat.shape[1] - 1))
-    return np.asarray(np.partition(flat, place, axis=1)[:, place])
+    flat = values.flatten(1)
+    last: Any = flat.shape[1] - 1
+    if not torch.onnx.is_in_onnx_export():
+        index = round(share * last)
+        return torch.from_numpy(np.partition(flat.detach().numpy(), index, axis=1)[:, index])
+    # the last of the smallest or of the largest values, whichever are fewer
+    place: Any = (torch.as_tensor(last).double() * share).round().long()
+    if share < MIDDLE:
+        return flat.topk(place + 1, dim=1, largest=False, sorted=False).values.amax(1)
+    return flat.topk(last + 1 - place, dim=1, sorted=False).values.amin(1)

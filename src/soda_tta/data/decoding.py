@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from PIL import ExifTags, Image
@@ -46,21 +47,53 @@ def decode(path: Path, resize: Resize | None = None, over: Colour = WHITE) -> De
     over : Colour, default white
         What shows through where the image is transparent.
     """
+    return _decode(path, path, path.suffix, resize, over)
+
+
+def decode_bytes(
+    data: bytes, name: str, resize: Resize | None = None, over: Colour = WHITE
+) -> Decoded:
+    """Decode the content of one file, to the same pixels as `decode`.
+
+    Parameters
+    ----------
+    data : bytes
+        What the file holds.
+    name : str
+        What it is called in errors. Its suffix tells HEIC and DICOM; without one the content does.
+    resize, over
+        As for `decode`.
+    """
+    suffix = Path(name).suffix or _suffix_by_content(data)
+    return _decode(io.BytesIO(data), name, suffix, resize, over)
+
+
+def _suffix_by_content(data: bytes) -> str:
+    """The suffix of a format that Pillow does not recognise itself; empty for all others."""
+    if data[128:132] == b"DICM":
+        return ".dcm"
+    return ".heic" if data[4:12] in (b"ftypheic", b"ftypheix", b"ftypmif1") else ""
+
+
+def _decode(
+    source: Path | BinaryIO, name: Path | str, suffix: str, resize: Resize | None, over: Colour
+) -> Decoded:
+    """Decode a file on disk or in memory."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            if path.suffix.lower() in DICOM_SUFFIXES:
-                pixels, notes = read_dicom(path)
+            if suffix.lower() in DICOM_SUFFIXES:
+                pixels, notes = read_dicom(source)
             else:
-                pixels, notes = _read_picture(path, over)
+                pixels, notes = _read_picture(source, suffix, over)
             return Decoded(_resized(pixels, resize), tuple(notes))
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise ImageError(
-            f"{path} would unpack to more pixels than is safe ({error}); shrink it first."
+            f"{name} would unpack to more pixels than is safe ({error}); shrink it first."
         ) from error
     except Exception as error:  # a damaged file can raise anything in a decoder
-        reason = str(error) or type(error).__name__
-        raise ImageError(f"{path} cannot be read as an image: {reason}") from error
+        reason = str(error).replace(f" {source!r}", "") or type(error).__name__
+        raise ImageError(f"{name} cannot be read as an image: {reason}") from error
 
 
 def read_image(path: Path, resize: Resize | None = None, over: Colour = WHITE) -> Array:
@@ -68,11 +101,20 @@ def read_image(path: Path, resize: Resize | None = None, over: Colour = WHITE) -
     return decode(path, resize, over).pixels
 
 
-def open_picture(path: Path) -> Image.Image:
-    """Open a file with Pillow, which learns to read HEIC files when the first one is opened."""
-    if path.suffix.lower() in HEIC_SUFFIXES:
+def open_picture(source: Path | BinaryIO, suffix: str | None = None) -> Image.Image:
+    """Open a file with Pillow, which learns to read HEIC files when the first one is opened.
+
+    Parameters
+    ----------
+    source : Path or binary file
+    suffix : str, optional
+        Of the file name. Default: that of the path.
+    """
+    if suffix is None and isinstance(source, Path):
+        suffix = source.suffix
+    if suffix is not None and suffix.lower() in HEIC_SUFFIXES:
         _learn_heic()
-    return Image.open(path)
+    return Image.open(source)
 
 
 @cache
@@ -85,9 +127,9 @@ def _learn_heic() -> None:
     register_heif_opener()
 
 
-def _read_picture(path: Path, over: Colour) -> tuple[Array, list[str]]:
+def _read_picture(source: Path | BinaryIO, suffix: str, over: Colour) -> tuple[Array, list[str]]:
     """The pixels of a file, and what had to be decided to get them."""
-    with open_picture(path) as image:
+    with open_picture(source, suffix) as image:
         bits = [str(tile[3]) for tile in getattr(image, "tile", ())]  # gone once it is loaded
         is_turned = orientation_of(image) != 1  # Pillow itself turns a TIFF while it loads it
         image.load()

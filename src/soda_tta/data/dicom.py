@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from PIL import Image
@@ -18,19 +18,19 @@ GREYS = ("MONOCHROME1", "MONOCHROME2")
 DECODERS = "pip install pylibjpeg pylibjpeg-libjpeg pylibjpeg-openjpeg"
 
 
-def read_dicom(path: Path) -> tuple[Array, list[str]]:
+def read_dicom(source: Path | BinaryIO) -> tuple[Array, list[str]]:
     """The first frame as uint8 or uint16 (height, width, 3), and what had to be decided.
 
     Parameters
     ----------
-    path : Path
+    source : Path or binary file
         A DICOM file.
     """
     try:
         import pydicom
     except ImportError as error:
         raise ImageError("DICOM files need pydicom: pip install 'soda-tta[dicom]'.") from error
-    file = pydicom.dcmread(path)
+    file = pydicom.dcmread(source)
     _check_supported(file)
     stored = _stored_values(file)
     notes = [FIRST_FRAME] if int(file.get("NumberOfFrames") or 1) > 1 else []

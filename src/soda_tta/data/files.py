@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ UNSUPPORTED = {
     *(".avif", ".jxl", ".jp2", ".j2k", ".jfif", ".svg", ".psd", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".rw2", ".raf", ".raw", ".ico"),
 }
+LISTED = SUFFIXES | UNSUPPORTED
 
 
 def named_as_image(path: Path) -> bool:
@@ -39,7 +41,7 @@ def find_image_files(folder: Path) -> list[Path]:
     folder : Path
         Searched with all its subfolders.
     """
-    files = sorted(_files_below(folder, [folder.resolve()]))
+    files = sorted(folder / name for name in _names_below(folder, "", [folder.resolve()]))
     paths = [path for path in files if named_as_image(path)]
     ignored = ignored_files(files)
     if not paths:
@@ -48,6 +50,16 @@ def find_image_files(folder: Path) -> list[Path]:
     if ignored:
         warnings.warn(f"{folder}: ignored {ignored}.", stacklevel=2)
     return paths
+
+
+def each_image_name(folder: Path) -> Iterator[str]:
+    """The names of the same files, relative to the folder, in an order of their own.
+
+    One at a time, for folders that are too long to list.
+    """
+    for name in _names_below(folder, "", [folder.resolve()]):
+        if _suffix(name) in SUFFIXES and not name.rpartition("/")[2].startswith("."):
+            yield name
 
 
 def ignored_files(files: Iterable[Path]) -> str:
@@ -64,17 +76,37 @@ def ignored_files(files: Iterable[Path]) -> str:
     return f"{', '.join(named)}, which cannot be read: convert them to .png or .jpg"
 
 
-def _files_below(folder: Path, linked: list[Path]) -> Iterator[Path]:
-    """All files below a folder; `linked` are the folders whose content is listed already."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            if path.name.startswith("."):
+def _names_below(folder: Path, prefix: str, linked: list[Path]) -> Iterator[str]:
+    """The names of all files below a folder, in the order of their paths, after a prefix.
+
+    `linked` are the folders whose content is listed already.
+    """
+    names = []
+    folders = set()
+    with os.scandir(folder) as entries:  # it knows what is a folder without a look at each file
+        for entry in entries:
+            try:
+                is_folder = entry.is_dir()
+                is_listed = is_folder or (_suffix(entry.name) in LISTED and entry.is_file())
+            except OSError:  # a link in a loop
                 continue
+            if is_folder:
+                folders.add(entry.name)
+            if is_listed:
+                names.append(entry.name)  # names, not paths: a folder may hold millions
+    for name in sorted(names):
+        if name not in folders:
+            yield prefix + name
+        elif not name.startswith("."):
+            path = folder / name
             if path.is_symlink():
                 target = path.resolve()
                 if any(target.is_relative_to(f) or f.is_relative_to(target) for f in linked):
                     continue
                 linked.append(target)
-            yield from _files_below(path, linked)
-        elif path.suffix.lower() in SUFFIXES | UNSUPPORTED and path.is_file():
-            yield path
+            yield from _names_below(path, f"{prefix}{name}/", linked)
+
+
+def _suffix(name: str) -> str:
+    """The suffix, without the cost of a path."""
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122

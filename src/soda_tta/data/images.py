@@ -34,6 +34,8 @@ class Images(ABC):
         The CSV file that lists the images, if there is one.
     skipped : sequence of str
         Names of the files that were left out because they cannot be read; by default none.
+    sample : dict or None
+        Of how many images these were chosen at random, and how; by default None, these are all.
 
     Examples
     --------
@@ -47,6 +49,7 @@ class Images(ABC):
     resize: Resize = Resize()
     table: Path | None = None
     skipped: Sequence[str] = ()
+    sample: dict[str, Any] | None = None
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -111,6 +114,8 @@ class Images(ABC):
             "resize": str(self.resize),
         }
         facts |= self.decoding()  # the fingerprint has read every file
+        if self.sample is not None:
+            facts["sample"] = self.sample
         return {**facts, "skipped": list(self.skipped)} if self.skipped else facts
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from soda_tta.data.colours import colour_text
 from soda_tta.data.decoding import Decoded
@@ -22,6 +25,8 @@ REMEDY = 'repair or remove the file, or leave it out with on_bad_image="skip".'
 # In the middle of a run, which cannot go on with other images.
 LOST = "it could be read before: restore it, then run again; resume=True continues a run."
 NAMED = 10  # files in a message
+PARALLEL_PIXELS = 64 * 64  # smaller images spend their time in Python, which is one thread
+AT_ONCE = 64  # images that are decoded ahead
 KEPT_BYTES = 2**30  # pixels stay in memory up to this size; larger sets are computed each time
 
 
@@ -141,16 +146,32 @@ class FileImages(LazyImages):
 
     def compute(self, positions: Array) -> Array:
         pixels = np.empty((len(positions), *self.size, 3), np.uint8)
-        for row, position in enumerate(positions):
-            image = self._read(int(position))
+        for row, image in enumerate(self._read_all(positions)):
             if image.dtype != np.uint8:
                 pixels = with_16_bits(pixels)
             pixels[row] = image if image.dtype == pixels.dtype else with_16_bits(image)
         return pixels
 
-    def _read(self, position: int) -> Array:
+    def _read_all(self, positions: Array) -> Iterator[Array]:
+        """The images in this order; large ones are decoded on all cores."""
+        threads = os.cpu_count() or 1
+        if threads == 1 or len(positions) < 2 or self.size[0] * self.size[1] < PARALLEL_PIXELS:
+            yield from (self._read(position, self._decode(position)) for position in positions)
+            return
+        with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
+            # `decode` sets this filter, too; filters belong to all threads
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            try:
+                for start in range(0, len(positions), AT_ONCE):
+                    some = positions[start : start + AT_ONCE]
+                    for position, decoded in zip(some, pool.map(self._decode, some), strict=True):
+                        yield self._read(position, decoded)
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _read(self, position: int, decoded: Decoded) -> Array:
         path = self.paths[position]
-        image, notes = self._decode(position)
+        image, notes = decoded
         for note in notes:
             self._noted.setdefault(note, set()).add(path)
         if image.shape[:2] != self.size:

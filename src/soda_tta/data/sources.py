@@ -19,6 +19,7 @@ from soda_tta.data.lazy import FileImages, LazyImages
 from soda_tta.data.load import load_dataset
 from soda_tta.data.reading import OnBadImage, Reading
 from soda_tta.data.resizing import Resize, check_size, size_text
+from soda_tta.data.sampling import is_archive_only, open_sample
 from soda_tta.data.sequences import SequenceImages, spool
 from soda_tta.errors import ImageError
 
@@ -31,6 +32,9 @@ def open_images(
     *,
     on_bad_image: OnBadImage = "fail",
     over: str | Sequence[int] = "white",
+    sample: int | None = None,
+    seed: int = 0,
+    kept: Path | None = None,
 ) -> Images:
     """Open images, whatever they come as. Labels that lie next to them are not read.
 
@@ -50,6 +54,14 @@ def open_images(
     over : str or sequence of int, default "white"
         The colour under transparent pixels of files: "white", "black", or red, green and blue (0
         to 255).
+    sample : int, optional
+        So many of the images, chosen at random; the pixels of the others are not read. Archives
+        too big to open, tar and Parquet files and addresses (s3:// ...), are opened only so.
+        Default: None, all images.
+    seed : int, default 0
+        The sample follows from it.
+    kept : Path, optional
+        A folder in which the list of the sample is kept, and found again. Default: None.
 
     Returns
     -------
@@ -63,7 +75,11 @@ def open_images(
     (2, 3, 8, 8)
     """
     wanted = None if size is None else check_size(size)
-    images = find_images(source, Reading(Resize(wanted), colour_of(over), on_bad_image))
+    reading = Reading(Resize(wanted), colour_of(over), on_bad_image)
+    if sample is not None:
+        images = open_sample(source, sample, seed, reading, kept, find_images)
+    else:
+        images = find_images(source, reading)
     if isinstance(images, LazyImages) and images is not source:
         images.preload()  # so that a broken file is found before the first query
     if wanted is not None and tuple(images.size) != wanted:
@@ -79,6 +95,11 @@ def find_images(source: Any, reading: Reading = PLAIN) -> Images:
     if isinstance(source, Images):
         return source
     if isinstance(source, str | Path):
+        if is_archive_only(str(source)):
+            raise ImageError(
+                f"{source} is an archive, which is not opened as a whole; give sample=5000, to "
+                "learn from so many of its images, chosen at random."
+            )
         return _from_path(source, reading)
     if hasattr(source, "__array__") and not isinstance(source, list | tuple):
         return ArrayImages(np.asanyarray(source))

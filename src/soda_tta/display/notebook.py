@@ -66,6 +66,19 @@ class NotebookBar:
         self.handle.update(self.ipython.HTML(self.html()))
 
 
+def html_columns(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows below a header as an HTML table.
+
+    >>> html_columns("conditions", ["words"], [["<dark>"]])
+    '<table><caption>conditions</caption><tr><th>words</th></tr><tr><td>&lt;dark&gt;</td></tr></table>'
+    """
+    names = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f"<table><caption>{escape(title)}</caption><tr>{names}</tr>{body}</table>"
+
+
 def html_table(title: str, rows: Sequence[tuple[str, str]]) -> str:
     """Names and values as an HTML table.
 

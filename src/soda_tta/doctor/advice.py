@@ -201,7 +201,8 @@ def advise(
     if obstacle is not None:
         return obstacle
     if "trial" in by_name and by_name["trial"].state == "good":
-        return "go", "Adapting is likely to help: even a simple restoration does."
+        sentence = "Adapting is likely to help: even a simple restoration does."
+        return "go", sentence + _separately(by_name)
     if failure is not None or "accuracy" not in by_name:
         return "unknown", "The examination is incomplete."
     restorations = "simple restorations could not be tried"
@@ -213,7 +214,15 @@ def advise(
     sentence = f"Adapting may help: {correct}, but {restorations}. Rely on the run's own verdict."
     if "shift" not in by_name:
         sentence += ' Pass clean images (clean="DIR") to check whether these are shifted at all.'
-    return "try", sentence
+    return "try", sentence + _separately(by_name)
+
+
+def _separately(by_name: dict[str, Finding]) -> str:
+    """That several conditions are adapted separately, as a sentence; else nothing."""
+    if "conditions" not in by_name:
+        return ""
+    number = by_name["conditions"].measurements["adapted_separately"]
+    return f" The {number} conditions of the images are adapted separately." if number > 1 else ""
 
 
 def _correct(estimate: Estimate | None, looks_right: bool) -> tuple[str, bool]:

@@ -10,6 +10,7 @@ from soda_tta.box import load_box
 from soda_tta.box.price import Price, as_price
 from soda_tta.data import open_images
 from soda_tta.doctor.advice import Advice, advise, check_cost, check_image_count, recommend
+from soda_tta.doctor.conditions import check_conditions
 from soda_tta.doctor.examiner import Examiner, Progress
 from soda_tta.doctor.finding import Finding
 from soda_tta.doctor.scenes import check_scenes
@@ -186,6 +187,9 @@ def examine(
             seconds=seconds / asked if examiner.ledger.total else None,
         )
     )
+    if examiner.probabilities is not None:
+        conditions = check_conditions(examiner.images, examiner.chosen, seed)
+        findings += [] if conditions is None else [conditions]
     advice, sentence = advise(
         findings,
         examiner.estimate,
@@ -204,7 +208,7 @@ def examine(
         sampled=len(examiner.chosen),
         queries=examiner.ledger.by_purpose(),
         query_limit=examiner.ledger.limit or 0,
-        seconds=round(seconds, 3),
+        seconds=round(time.perf_counter() - began, 3),
         failure=examiner.failure,
         seed=seed,
         clean_accuracy=clean_accuracy,

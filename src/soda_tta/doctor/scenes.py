@@ -6,7 +6,7 @@ from soda_tta.data import Images
 from soda_tta.data.scenes import scenes_among
 from soda_tta.doctor.finding import Finding
 from soda_tta.judging.scene_means import scene_count
-from soda_tta.methods.economy import FEWEST_SCENES
+from soda_tta.methods.economy_plan import FEWEST_SCENES
 from soda_tta.types import Array
 from soda_tta.wording import counted
 

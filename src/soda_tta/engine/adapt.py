@@ -15,7 +15,7 @@ from soda_tta.engine.clean import open_clean
 from soda_tta.engine.convention import decide, most_queries
 from soda_tta.engine.events import Listener, Notice
 from soda_tta.engine.execution import Execution, notify
-from soda_tta.engine.groups import make_groups
+from soda_tta.engine.groups import make_groups, make_kinds
 from soda_tta.engine.plan import plan_run
 from soda_tta.engine.progress import shown
 from soda_tta.engine.run import Run
@@ -37,6 +37,9 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     clean_accuracy: float | None = None,
     seed: int = 0,
     groups: Any = None,
+    condition_by: Any = None,
+    sample: int | None = None,
+    answers: str = "all",
     out: str | Path | None = None,
     resume: bool = False,
     stop: Callable[[], bool] = lambda: False,
@@ -61,6 +64,13 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     groups : which images belong together, such as frames of one scene: a sequence with one value
         per image, or a rule for image files ("folder", "csv:COLUMN", "exif:TAG", "name:REGEX");
         "none" makes every image independent. By default near copies are found from the pixels.
+    condition_by : what is known about the conditions of the images, such as their camera or the
+        hour: a sequence or a rule, as for `groups`. Each is split further where its images differ.
+    sample : learn from so many of the images, chosen at random; the pixels of the others are not
+        read. `images` may then also be an archive: tar or Parquet files, or an address (s3:// ...).
+        The budget is per image of the sample.
+    answers : "all" answers every image that it learns from in the end; "none" leaves that out.
+        `apply` and `apply_archive` answer any images with what was learned.
     out : a folder for the run and, while it works, for all that is needed to resume it.
     resume : continue the run in `out`, if there is one, after a crash or a stop.
     stop : called after every step. Once it returns True, `adapt` returns the unfinished run, with
@@ -85,11 +95,14 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
     watch = Stopwatch()
     chosen = find_method(method).but(**settings)
     deployed = load_box(box)
-    opened = open_images(images)
+    check_answers(answers, chosen)
+    opened = open_for_run(images, sample, seed, out, resume)
     known = open_clean(clean, clean_accuracy, seed)
     clean_count = 0 if known is None else len(known.images)
     aside = {"clean": clean_count, "convention": most_queries(deployed)}
     check_call(chosen, at_working_size(opened, deployed.input.view), deployed, seed)
+    grouping = make_groups(opened, groups, chosen)
+    kinds = make_kinds(opened, condition_by, chosen)
     plan_run(chosen, len(opened), budget, aside)  # refuses a budget that is too small
     with ExitStack() as stack:
         audience = stack.enter_context(shown(listener, progress=progress))
@@ -97,10 +110,9 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
         deployed, found = decide(deployed, examples, seed, out, partial(notify, audience))
         aside["convention"] = 0 if found is None else found.queries
         source = at_working_size(opened, deployed.input.view)
-        plan = plan_run(chosen, len(source), budget, aside)
-        grouping = make_groups(source, groups, chosen)
-        card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping)
-        card = card.with_parts(clean=known, convention=found)
+        plan = plan_run(chosen, len(source), budget, aside, answers)
+        card = make_card(chosen, plan, source, deployed, budget, seed, command, grouping, answers)
+        card = card.with_parts(clean=known, convention=found, condition_by=kinds)
         folder = stack.enter_context(RunFolder.open(out, card.facts(), resume=resume))
         if folder.path is not None and folder.ended:
             folder.finish()  # a crash may have come between the last file and this
@@ -108,6 +120,7 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
             return Run.load(folder.path)
         execution = Execution(chosen, source, deployed, plan, card, folder, watch)
         execution.groups = None if grouping is None else grouping.numbers
+        execution.kinds = None if kinds is None else kinds.numbers
         execution.clean = known
         execution.convention = found
         execution.listen(audience, stop)
@@ -117,6 +130,30 @@ def adapt(  # noqa: PLR0913 - the front door: every choice of a run has a name
             if run.stopped != "interrupted":
                 folder.finish()
         return run
+
+
+def check_answers(answers: str, method: Method) -> None:
+    """Raise an error for a value that `answers` cannot have."""
+    if answers == "none" and not method.learns_adaptor:
+        raise MethodError(
+            f"{method.name} leaves no adaptor to answer with later; leave out answers='none'."
+        )
+    if answers not in ("all", "none"):
+        raise MethodError(
+            f"answers={answers!r} is not valid; give 'all', every image that is learned from, or "
+            "'none'. apply_archive() answers an archive with what was learned."
+        )
+
+
+def open_for_run(
+    images: Any, sample: int | None, seed: int, out: str | Path | None, resume: bool
+) -> Images:
+    """The images that a run learns from; a sample is the same when the run is resumed."""
+    if sample is None:
+        return open_images(images)
+    folder = RunFolder(out)
+    folder.check_free(resume)
+    return open_images(images, sample=sample, seed=seed, kept=folder.sample_path())
 
 
 def check_call(method: Method, images: Images, box: Box, seed: int) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.adaptors import Adaptor
+from soda_tta.adaptors import PLAIN, Adaptor, Answering
+from soda_tta.adaptors.answering_graph import answers_of, views_of
 from soda_tta.box import Box, Input, OnnxBox
 from soda_tta.box.backends.onnx_runtime import ELEMENT_TYPES
 from soda_tta.box.facts import OUTPUT_FACTS, OutputFacts
@@ -63,6 +64,8 @@ class AdaptedGraph:
         Resize images with more pixels than the model takes in front of the adaptor.
     description : str
         What the adaptor does, for the metadata.
+    answering : Answering
+        Further views, and class weights.
     """
 
     box: OnnxBox
@@ -72,6 +75,7 @@ class AdaptedGraph:
     takes: str
     shrink: bool
     description: str
+    answering: Answering = PLAIN
 
     @property
     def batch(self) -> Any:
@@ -97,7 +101,7 @@ class AdaptedGraph:
         images = plain_images(graph, IMAGES, self.takes)
         if self.shrink:
             images = shrunk(graph, images, self.box.input.view)
-        images = graph.include(self.adaptor, images)
+        images = views_of(graph, graph.include(self.adaptor, images), self.answering)
         graph.name_it(prepared(graph, images, self.box.input), target)
         return graph
 
@@ -106,7 +110,7 @@ class AdaptedGraph:
         graph = GraphBuilder(opset_of(self.model), f"{PREFIX}/back")
         facts = OutputFacts(**{name: getattr(self.box, name) for name in OUTPUT_FACTS})
         rows = probabilities(graph, scores, facts, is_matrix=self.scores_are_matrix)
-        graph.name_it(rows, PROBABILITIES)
+        graph.name_it(answers_of(graph, rows, self.answering), PROBABILITIES)
         return graph
 
     @property
@@ -129,6 +133,7 @@ class AdaptedGraph:
     def returns_probabilities(self) -> bool:
         """Whether the model itself returns what the file returns."""
         changed = self.box.logits or (self.box.background and not self.box.partial)
+        changed = changed or not self.answering.is_plain
         return self.scores_are_matrix and not changed
 
     @property
@@ -200,15 +205,15 @@ class AdaptedGraph:
         return answers(self.front_model(), TAKES[self.takes].prepare(images))
 
     def in_two_steps(self, images: Array) -> Array:
-        """What the box answers to images that the adaptor has changed before."""
-        return self.box(self.adapted(images))
+        """The answers of the box to images that the adaptor has changed before."""
+        return self.answering.received(self.box(self.adapted(images)))
 
     def adapted(self, images: Array) -> Array:
-        """Images changed by the adaptor, at the size that it works at."""
+        """All views of images changed by the adaptor, at the size that it works at."""
         view = self.box.input.view
         if self.shrink and view is not None and images[0, 0].size > np.prod(view.size):
             images = view(images)
-        return np.clip(answers(self.adaptor, images), 0, 1)
+        return self.answering.sent(np.clip(answers(self.adaptor, images), 0, 1))
 
 
 class InThreeSteps(Box):
@@ -235,6 +240,7 @@ def adapted_graph(
     """Read the model of a box, and export the adaptor with operators of the same version."""
     if takes not in TAKES:
         raise SodaError(f"a file cannot take {takes!r}; choose one of {', '.join(TAKES)}.")
+    check_answering(adaptor, box)
     model = read_model(box.path)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "adaptor.onnx"
@@ -247,8 +253,24 @@ def adapted_graph(
         adaptor_deviation=deviation,
         takes=takes,
         shrink=shrink,
-        description=adaptor.describe(),
+        description="; ".join(filter(None, [adaptor.describe(), adaptor.answering.describe()])),
+        answering=adaptor.answering,
     )
+
+
+def check_answering(adaptor: Adaptor, box: OnnxBox) -> None:
+    """Refuse answers that a graph around this model cannot give."""
+    if adaptor.answering.views and box.fixed_batch:
+        raise BoxError(
+            f"{box.path} takes exactly {box.batch} images at a time, and the adaptor sends "
+            f"{adaptor.answering.queries} views of each; export the model again with a batch of "
+            "any size, or export with one view (views=1)."
+        )
+    if adaptor.answering.weights is not None and box.partial:
+        raise BoxError(
+            f"{box.path} returns only some of the probabilities, and class weights need all; use "
+            "apply in front of it, which completes them."
+        )
 
 
 def read_model(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""`apply`: a learned adaptor on new images, one query per image."""
+"""`apply`: a learned adaptor on new images, one query per image and view."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import hashlib
 import io
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from soda_tta.adaptors import Adaptor
+from soda_tta.adaptors.throughput import for_many, worth_compiling
 from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.box.like import load_box_like
+from soda_tta.conditions.router import Routes
 from soda_tta.data import Images, open_images
 from soda_tta.data.resizing import size_text
 from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Waiting
@@ -27,7 +32,7 @@ from soda_tta.engine.saved import SavedAdaptor, load_adaptor
 from soda_tta.engine.work import Interrupted
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.storage.atomic import write_text
-from soda_tta.storage.partial_answers import partial_answers
+from soda_tta.storage.partial_answers import PartialAnswers, partial_answers
 from soda_tta.storage.spreadsheet import as_cell
 from soda_tta.types import Array
 
@@ -42,12 +47,14 @@ class Answers:
     probabilities : one row per image; rows of NaN were not answered because of a stop.
     ledger : the queries spent.
     interrupted : whether the user asked to stop before all images were answered.
+    routes : the condition of each image; None if the adaptor knows no conditions.
     """
 
     names: list[str]
     probabilities: Array
     ledger: Ledger
     interrupted: bool = False
+    routes: Routes | None = None
 
     @property
     def predictions(self) -> Array:
@@ -61,7 +68,10 @@ class Answers:
         return largest
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per image: image, class, confidence; None where it was not answered."""
+        """One dictionary per image: image, class, confidence; None where it was not answered.
+
+        With conditions also condition, None if the image is unlike all of them, and distance.
+        """
         columns = zip(self.names, self.predictions.tolist(), self.confidences.tolist(), strict=True)
         rows: list[dict[str, Any]] = []
         for name, best, confidence in columns:
@@ -69,22 +79,45 @@ class Answers:
             if math.isnan(confidence):
                 row |= {"class": None, "confidence": None}
             rows.append(row)
+        if self.routes is not None:
+            for row, number, distance, familiar in zip(rows, *self.routes, strict=True):
+                row["condition"] = int(number) if familiar else None
+                row["distance"] = round(float(distance), 3)
         return rows
 
     def csv(self) -> str:
         """The rows as CSV, with a header."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(["image", "class", "confidence"])
+        columns = ["image", "class", "confidence"]
+        if self.routes is not None:
+            columns += ["condition", "distance"]
+        writer.writerow(columns)
         for row in self.rows():
-            confidence = row["confidence"]
-            text = None if confidence is None else f"{confidence:.6f}"
-            writer.writerow([as_cell(row["image"]), row["class"], text])
+            if row["confidence"] is not None:
+                row["confidence"] = f"{row['confidence']:.6f}"
+            row["image"] = as_cell(row["image"])
+            writer.writerow([row[column] for column in columns])
         return buffer.getvalue()
 
     def json(self) -> str:
         """The rows and the queries as JSON."""
-        return json.dumps({"queries": self.ledger.total, "answers": self.rows()}) + "\n"
+        facts: dict[str, Any] = {"queries": self.ledger.total}
+        if self.routes is not None:
+            facts["conditions"] = self.condition_counts()
+        return json.dumps({**facts, "answers": self.rows()}) + "\n"
+
+    def condition_counts(self) -> dict[str, int]:
+        """How many images belong to each condition, and how many are unfamiliar.
+
+        Compared over time, they show drift: a share of unfamiliar images that grows, a condition
+        that disappears.
+        """
+        if self.routes is None:
+            return {}
+        numbers = self.routes.conditions[self.routes.familiar]
+        counts = {str(number): int((numbers == number).sum()) for number in np.unique(numbers)}
+        return {**counts, "unfamiliar": int((~self.routes.familiar).sum())}
 
     def write(self, path: str | Path) -> None:
         """Write the rows: as JSON if the name ends in .json, else as CSV."""
@@ -105,7 +138,10 @@ def apply(
     progress: bool = False,
     **options: Any,
 ) -> Answers:
-    """Adapt new images with a learned adaptor and ask the model about each once.
+    """Adapt new images with a learned adaptor and ask the model about each view of them once.
+
+    An image has one view, unless the adaptor was learned with more (`views=`). Its class weights,
+    if it has any, apply to an image alone as in a batch.
 
     Parameters
     ----------
@@ -138,24 +174,67 @@ def apply(
         source = at_working_size(open_images(images), deployed.input.view)
         for text in (*saved.notices, *other_size(saved, source)):
             tell(Notice(text))
-        digest = digest_of(source, saved.adaptor, deployed)
+        # reads every pixel, only to name the file that answers are kept in
+        digest = "" if target is None else digest_of(source, saved.adaptor, deployed)
         with partial_answers(target, digest, resume=resume, force=force) as partial:
             ledger = Ledger(book=partial.book())
-            plan = Plan(len(source), 0, {"serve": len(source)}, None)
+            answering = saved.adaptor.answering
+            plan = Plan(len(source), 0, {"serve": answering.queries * len(source)}, None)
             tell(Planned(plan, ledger))
             meter = Meter(deployed, ledger, waiting=lambda *wait: tell(Waiting(*wait)))
             meter.responded = lambda *response: tell(Responded(*response))
-            file = partial.file()
-            whole = Pass(source, saved.adaptor, meter, "serve", file, listener=tell, stop=stop)
+            adaptor = saved.adaptor
+            if worth_compiling(len(source), source.size):
+                adaptor = for_many(adaptor, os.cpu_count() or 1)
+            whole = Views(source, adaptor, meter, partial, listener=tell, stop=stop)
             names = [source.name(index) for index in range(len(source))]
             try:
-                answers = Answers(names, whole.run(), ledger)
+                answers = Answers(names, whole.run(), ledger, routes=whole.all_routes())
             except Interrupted:
                 return Answers(names, whole.so_far(), ledger, interrupted=True)
             if target is not None:
                 answers.write(target)
                 partial.remove()
             return answers
+
+
+class Views:
+    """A pass for each view of the adapted images.
+
+    Parameters
+    ----------
+    images, adaptor, meter : as for a `Pass`.
+    partial : keeps the responses to each view.
+    more : further options of the passes.
+    """
+
+    def __init__(
+        self, images: Images, adaptor: Adaptor, meter: Meter, partial: PartialAnswers, **more: Any
+    ) -> None:
+        self.answering = adaptor.answering
+        self.passes = [
+            Pass(images, adaptor, meter, "serve", partial.file(view), view=view, **more)
+            for view in (None, *self.answering.views)
+        ]
+
+    def run(self) -> Array:
+        """Answer every image; raises Interrupted if the user asks to stop."""
+        return self._combined([each.run() for each in self.passes])
+
+    def so_far(self) -> Array:
+        """The answers to images of which every view has its response; NaN for the others."""
+        responses = [each.so_far() for each in self.passes]
+        unknown = np.full_like(responses[0], np.nan)
+        return self._combined([rows if rows.size else unknown for rows in responses])
+
+    def _combined(self, responses: list[Array]) -> Array:
+        if self.answering.is_plain or not responses[0].size:
+            return responses[0]
+        return self.answering.answers(np.array(responses))
+
+    def all_routes(self) -> Routes | None:
+        """The condition of every image; None if the adaptor knows no conditions."""
+        return self.passes[0].all_routes()
 
 
 def warn(event: Event) -> None:
@@ -188,5 +267,7 @@ def other_size(saved: SavedAdaptor, images: Images) -> list[str]:
 def digest_of(images: Images, adaptor: Adaptor, box: Box) -> str:
     """What answers depend on, in twelve digits."""
     facts = [images.fingerprint(), adaptor.kind, adaptor.settings, box.card()]
+    if not adaptor.answering.is_plain:
+        facts.append(adaptor.answering.settings)
     content = json.dumps(facts).encode() + adaptor.parameters.tobytes()
     return hashlib.sha256(content).hexdigest()[:12]

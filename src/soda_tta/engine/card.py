@@ -22,7 +22,10 @@ from soda_tta.storage.run_folder import FORMAT
 # whose versions decide the bits of a result
 PACKAGES = ("numpy", "torch", "onnxruntime", "ai-edge-litert")
 # Absent from the JSON while they are None.
-OPTIONAL = ("groups", "code", "command", "clean", "convention", "chosen_lr", "reliable", "averaged")
+OPTIONAL = (
+    *("groups", "code", "command", "clean", "convention", "condition_by"),
+    *("chosen_lr", "reliable", "averaged", "answering", "answers", "helper"),
+)
 
 
 class HasCard(Protocol):
@@ -47,10 +50,15 @@ class Card:
     code : digest of the class of a user's own method; None for built-in methods.
     command : what the user typed, for the report to repeat.
     clean : count and fingerprint of the clean images, and the accuracy known for them.
+    condition_by : what was known about the conditions of the images.
     convention : the input convention that was found before the run, and the evidence for it.
     chosen_lr : the learning rate that won, where several competed.
     reliable : how many pseudo-labels were trusted.
+    answers : "none" if the adapted images were not to be answered.
     averaged : True if each answer is the mean of the unadapted and the adapted one.
+    answering : the views that each answer is the mean over, the stated prior, and the smallest and
+        largest class weight; None if the model's responses are the answers.
+    helper : the local network that a method used besides the model, with a hash of its weights.
     """
 
     method: str
@@ -68,9 +76,13 @@ class Card:
     command: list[str] | None = None
     clean: dict[str, Any] | None = None
     convention: dict[str, Any] | None = None
+    condition_by: dict[str, Any] | None = None
     chosen_lr: float | None = None
     reliable: int | None = None
     averaged: bool | None = None
+    answering: dict[str, Any] | None = None
+    helper: dict[str, Any] | None = None
+    answers: str | None = None
 
     def facts(self) -> dict[str, Any]:
         """The card as plain JSON."""
@@ -115,6 +127,7 @@ def make_card(
     seed: int,
     command: list[str] | None = None,
     groups: Groups | None = None,
+    answers: str = "all",
 ) -> Card:
     """The card of a run that is about to begin."""
     return Card(
@@ -125,8 +138,10 @@ def make_card(
         code=code_digest(method),
         command=None if command is None else [masked(word) for word in command],
         groups=None if groups is None else groups.card(),
+        answers=None if answers == "all" else answers,
         images=images.card(),
         box=box.card(),
+        helper=method.knowledge(),
         versions=versions(),
         plan={
             "epochs": plan.epochs,

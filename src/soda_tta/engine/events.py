@@ -40,6 +40,14 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """The conditions are being found: so many images are measured. It needs no query."""
+
+    done: int
+    of: int
+
+
+@dataclass(frozen=True)
 class Step:
     """One step of a search: what it cost and what came of it. It is also a line of the history."""
 
@@ -106,5 +114,5 @@ class Waiting:
     reason: str
 
 
-Event = Planned | Responded | Answered | Step | Epoch | Notice | Waiting
+Event = Planned | Responded | Answered | Measured | Step | Epoch | Notice | Waiting
 Listener = Callable[[Event], None]

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from soda_tta.adaptors import Adaptor, Identity
+from soda_tta.adaptors import Adaptor, Answering, Identity
 from soda_tta.box import Box, Ledger, Meter
 from soda_tta.conventions import Convention
 from soda_tta.data import Images
 from soda_tta.engine.card import Card
+from soda_tta.engine.class_matching import card_entry, matched
 from soda_tta.engine.clean import Clean
 from soda_tta.engine.events import Event, Listener, Notice, Planned, Responded, Step, Waiting
+from soda_tta.engine.outcome_check import checked, mistake_in
 from soda_tta.engine.passes import Pass
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.run import Run
 from soda_tta.engine.work import Interrupted, Work
-from soda_tta.errors import BoxError, BudgetError, MethodError, SodaError
+from soda_tta.errors import BoxError, BudgetError
 from soda_tta.methods.method import Method, Outcome
 from soda_tta.storage.book import Book
 from soda_tta.storage.run_folder import RunFolder
 from soda_tta.storage.stopwatch import Stopwatch
 from soda_tta.types import Array, Purpose
 
-SUM_TOLERANCE = 1e-2  # of a row of probabilities
 NO_BUDGET_LEFT = "Lost requests used up the budget; the model's own answers are used."
 
 
@@ -63,6 +62,7 @@ class Execution:
         self.listener: Listener | None = None
         self.stop: Callable[[], bool] = lambda: False
         self.groups: Array | None = None
+        self.kinds: Array | None = None
         self.clean: Clean | None = None
         self.clean_responses: Array | None = None
         self.convention: Convention | None = None
@@ -99,11 +99,7 @@ class Execution:
         self.tell(Planned(self.plan, self.meter.ledger))
         first = self._pass(Identity(), "select")
         try:
-            before = first.run()
-            if self.clean is not None:
-                self.clean_responses = self._pass(
-                    Identity(), "clean", images=self.clean.images
-                ).run()
+            before = self._responses_first(first)
         except Interrupted:
             outcome = Outcome(stopped="interrupted", reason="Stopped during the first pass.")
             return self._result(first.so_far(), None, outcome, [])
@@ -121,23 +117,62 @@ class Execution:
             listener=self.tell,
             stop=self.stop,
             groups=self.groups,
+            kinds=self.kinds,
         )
-        outcome = self._adapt(work)
+        try:
+            outcome = self._adapt(work)
+        except BoxError:
+            if is_new and not self.meter.ledger.answered:
+                self.folder.forget()  # as above, for a method without a first pass
+            raise
         outcome = replace(outcome, reason=outcome.reason or self.method.ending(work, outcome))
-        after = outcome.probabilities
+        return self._answered(work, outcome, before if self.method.first_pass else work.before)
+
+    def _responses_first(self, first: Pass) -> Array:
+        """What is asked before the method begins; without a first pass, only about clean images."""
+        before: Array = np.zeros((len(self.images), 0), np.float32)
+        if self.method.first_pass:
+            before = first.run()
+        if self.clean is not None:
+            images = self.clean.images
+            self.clean_responses = self._pass(Identity(), "clean", images=images).run()
+        return before
+
+    def _answered(self, work: Work, outcome: Outcome, before: Array) -> Run:
+        """The result, after the final pass if the outcome is an adaptor."""
+        after: Array | None = None
         unreached = 0
-        if after is None and outcome.stopped != "interrupted":
-            last = self._pass(outcome.adaptor, "evaluate", fallback=before, known=outcome.known)
-            try:
-                after = last.run()
-                unreached = last.unreached
-            except Interrupted:
-                reason = "Stopped during the final pass; the adaptor is kept."
-                outcome = replace(outcome, stopped="interrupted", reason=reason)
+        try:
+            after, unreached = self._answers(outcome, before)
+        except Interrupted:
+            reason = "Stopped during the final pass; the adaptor is kept."
+            outcome = replace(outcome, stopped="interrupted", reason=reason)
         if after is not None and outcome.average:
             after = (before + after) / 2  # both were received already
+        if after is not None:
+            after, outcome = matched(after, outcome, self.tell)
         run = self._result(before, after, outcome, work.history)
         return replace(run, unreached=unreached)
+
+    def _answers(self, outcome: Outcome, before: Array) -> tuple[Array | None, int]:
+        """The mean responses to all views of all images; how many images were not reached."""
+        wanted = self.card.answers != "none" and outcome.stopped != "interrupted"
+        if outcome.probabilities is None and not wanted:
+            return None, 0
+        rows = outcome.probabilities
+        unreached = 0
+        if rows is None:
+            # An image that was not sent as it is has nothing to fall back on.
+            fallback = None if np.isnan(before).any() else before
+            last = self._pass(outcome.adaptor, "evaluate", fallback=fallback, known=outcome.known)
+            rows = last.run()
+            unreached = last.unreached
+        responses = [rows]
+        for name, known in outcome.views.items():
+            further = self._pass(outcome.adaptor, "view", fallback=rows, known=known, view=name)
+            responses.append(further.run())
+        answering = Answering(tuple(outcome.views))
+        return rows if answering.is_plain else answering.answers(np.array(responses)), unreached
 
     def _count_convention(self, queries: int) -> None:
         """Count what was spent before the run: its book has it, where there is one."""
@@ -153,17 +188,19 @@ class Execution:
         fallback: Array | None = None,
         known: Array | None = None,
         images: Images | None = None,
+        view: str | None = None,
     ) -> Pass:
         return Pass(
             self.images if images is None else images,
             adaptor,
             self.meter,
             purpose,
-            self.folder.answers(purpose),
+            self.folder.answers(purpose if view is None else f"{purpose}-{view}"),
             listener=self.tell,
             stop=self.stop,
             fallback=fallback,
             known=known,
+            view=view,
         )
 
     def _adapt(self, work: Work) -> Outcome:
@@ -197,6 +234,8 @@ class Execution:
         self.watch.note()  # an interrupted run continues from here
         assert outcome.reason is not None
         facts = {**outcome.facts, "averaged": outcome.average or None}
+        stated = str(self.card.settings.get("prior", "unknown"))
+        facts["answering"] = card_entry(outcome.adaptor.answering, stated)
         return Run(
             before=before,
             after=after,
@@ -212,6 +251,7 @@ class Execution:
             verdict=outcome.verdict,
             candidate=outcome.candidate,
             clean=self.clean_responses,
+            conditions=outcome.conditions,
         )
 
 
@@ -228,44 +268,3 @@ def notify(listener: Listener | None, event: Event) -> None:
         listener(event)
     elif isinstance(event, Notice):
         warnings.warn(event.text, stacklevel=4)
-
-
-def mistake_in(method: Method, error: Exception) -> MethodError | None:
-    """A mistake in a user's own method as an error that names its line; None for other errors."""
-    module = type(method).__module__
-    if isinstance(error, SodaError) or module.startswith("soda_tta."):
-        return None
-    trace = traceback.extract_tb(error.__traceback__)
-    file = getattr(sys.modules.get(module), "__file__", None)
-    place = next((frame for frame in reversed(trace) if frame.filename == file), trace[-1])
-    text = f"{type(error).__name__}: {error}".rstrip(": .")
-    return MethodError(f"{method.name} raised {text} ({place.filename}:{place.lineno}).")
-
-
-def checked(method: Method, outcome: Outcome, before: Array) -> Outcome:
-    """The outcome with its probabilities as float32; raise MethodError if they cannot be used."""
-    if not isinstance(outcome, Outcome):
-        raise MethodError(f"{method.name} returned no Outcome; `adapt` must return one.")
-    if outcome.probabilities is None:
-        if isinstance(outcome.adaptor, Identity) and outcome.stopped != "interrupted":
-            raise MethodError(
-                f"{method.name} returned no answers; `answer` returns probabilities, `adapt` an "
-                "Outcome with probabilities or an adaptor."
-            )
-        return outcome
-    try:
-        rows = np.asarray(outcome.probabilities, np.float32)
-    except (TypeError, ValueError) as error:
-        raise MethodError(f"{method.name} did not return an array of numbers: {error}") from error
-    if rows.shape != before.shape:
-        raise MethodError(
-            f"{method.name} returned an array of shape {rows.shape}; it must be {before.shape}: "
-            "one row of probabilities per image."
-        )
-    if not (np.isfinite(rows).all() and rows.min() >= 0):
-        raise MethodError(f"{method.name} returned NaN or negative probabilities.")
-    sums = rows.sum(axis=1)
-    if np.abs(sums - 1).max() > SUM_TOLERANCE:
-        worst = sums[np.abs(sums - 1).argmax()]
-        raise MethodError(f"{method.name} returned rows that sum to {worst:.4g}, not to 1.")
-    return replace(outcome, probabilities=rows)

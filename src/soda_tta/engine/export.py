@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from soda_tta.adaptors import Adaptor
 from soda_tta.box import OnnxBox, load_box
 from soda_tta.box.like import load_box_like
 from soda_tta.engine.adapted_graph import IMAGES, PROBABILITIES, AdaptedGraph, adapted_graph
@@ -78,6 +79,7 @@ def export_merged(
     *,
     takes: str = "uint8",
     images: Any = None,
+    views: int | None = None,
     force: bool = False,
     progress: Progress = not_shown,
     **facts: Any,
@@ -96,6 +98,8 @@ def export_merged(
     takes : "uint8" for bytes NHWC, as cameras and decoders give them, or "float" for float32 NCHW
         in [0, 1]; both RGB, of any size. Default: "uint8".
     images : images to check with, besides random ones; whatever `adapt` takes. Default: none.
+    views : 1 leaves out the further views that the adaptor was learned with, so that the model is
+        computed once per image. Default: as learned.
     force : overwrite `path` if it exists.
     progress : called with the steps done and their number.
     facts : facts about the model, as `load_box` takes them. Default: those of the run.
@@ -111,7 +115,7 @@ def export_merged(
     refuse_existing(target, force)
     if target.exists() and Path(model).exists() and target.samefile(model):
         raise SodaError(f"{target} is the model itself; choose another file to write.")
-    saved, graph, notices = parts_of(adaptor, model, takes, facts)
+    saved, graph, notices = parts_of(adaptor, model, takes, facts, views)
     progress(1, STEPS)
     with with_weights(graph.box.path, target, force=force), replacing(target) as temporary:
         write_model(graph.merged(), temporary)
@@ -151,7 +155,11 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def parts_of(
-    adaptor: Any, model: str | Path, takes: str, facts: dict[str, Any]
+    adaptor: Any,
+    model: str | Path,
+    takes: str,
+    facts: dict[str, Any],
+    views: int | None = None,
 ) -> tuple[SavedAdaptor, AdaptedGraph, list[str]]:
     """The saved adaptor, the graph to deploy, and notices for the user."""
     refuse_other_kinds(str(model))
@@ -163,8 +171,22 @@ def parts_of(
         box, notice = load_box_like(saved.card.box, model, **facts)
         notices += [] if notice is None else [notice]
     assert isinstance(box, OnnxBox)
-    graph = adapted_graph(saved.adaptor, box, takes, shrink=works_at_model_size(saved))
+    learned = with_views(saved.adaptor, views)
+    graph = adapted_graph(learned, box, takes, shrink=works_at_model_size(saved))
     return saved, graph, notices
+
+
+def with_views(adaptor: Adaptor, views: int | None) -> Adaptor:
+    """The adaptor with its own views, or only the first of them."""
+    if views is None:
+        return adaptor
+    own = adaptor.answering
+    if not 1 <= views <= own.queries:
+        raise SodaError(
+            f"views={views} is not valid: the adaptor was learned with {own.queries}; give 1 to "
+            f"{own.queries}."
+        )
+    return adaptor.answered(replace(own, views=own.views[: views - 1]))
 
 
 def refuse_other_kinds(model: str) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from soda_tta.adaptors import Adaptor
+from soda_tta.adaptors import Adaptor, RoutedAdaptor
+from soda_tta.adaptors.answering import VIEWS
 from soda_tta.box import Meter
+from soda_tta.conditions.router import Routes
 from soda_tta.data import Images
 from soda_tta.engine.events import Answered, Listener, Notice
 from soda_tta.engine.work import Interrupted
@@ -19,6 +21,7 @@ UNREACHED = (
     "images keep their unadapted answers: lost requests used up the budget. "
     "`apply` answers them with this adaptor."
 )
+UNREACHED_VIEW = "images are answered without a further view: lost requests used up the budget."
 
 
 class Pass:
@@ -36,6 +39,7 @@ class Pass:
     fallback : the rows to use for images that the budget no longer covers, after lost requests
         have used it up; None raises BudgetError there.
     known : rows that were received already; rows of NaN were not.
+    view : sends this view of the adapted images instead (`adaptors/answering.py`).
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class Pass:
         stop: Callable[[], bool] = lambda: False,
         fallback: Array | None = None,
         known: Array | None = None,
+        view: str | None = None,
     ) -> None:
         self.images = images
         self.adaptor = adaptor
@@ -62,10 +67,12 @@ class Pass:
         self.stop = stop
         self.fallback = fallback
         self.known = known
+        self.view = view
         self.wanted: Array = np.full(len(images), True)
         if known is not None:
             self.wanted = np.isnan(known[:, 0])
         self.unreached = 0  # images that the budget did not cover
+        self.known_routes = KnownRoutes(len(images))
         kept = file.kept[: len(images)]
         self.rows: Array | None = kept_rows(kept, known, len(images))
         if len(kept):
@@ -126,7 +133,7 @@ class Pass:
         def keep(number: int, place: slice, rows: Array) -> None:
             self.file.write(pieces[number][place], rows)
 
-        prepared = (self.adaptor(self.images[as_slice(piece)]) for piece in pieces)
+        prepared = (self._adapted(piece) for piece in pieces)
         for piece, rows in zip(pieces, self.box.each(prepared, keep), strict=True):
             if self.rows is None:
                 self.rows = np.full((len(self.images), rows.shape[1]), np.nan, np.float32)
@@ -135,6 +142,29 @@ class Pass:
             if len(self._missing) and self.stop():
                 raise Interrupted
 
+    def _adapted(self, places: Array) -> Array:
+        """The images at these places as they are sent; their conditions are noted on the way."""
+        images = self.images[as_slice(places)]
+        if not isinstance(self.adaptor, RoutedAdaptor):
+            return self._viewed(self.adaptor(images))
+        adapted, routes = self.adaptor.routed(images)
+        self.known_routes.note(places, routes)
+        return self._viewed(adapted)
+
+    def _viewed(self, adapted: Array) -> Array:
+        return adapted if self.view is None else VIEWS[self.view](adapted)
+
+    def all_routes(self) -> Routes | None:
+        """The condition of every image; None if the adaptor knows no conditions."""
+        if not isinstance(self.adaptor, RoutedAdaptor):
+            return None
+        size = self.images.at_once
+        missing = self.known_routes.missing  # answered by an earlier process
+        for start in range(0, len(missing), size):
+            places = missing[start : start + size]
+            self.known_routes.note(places, self.adaptor.routes(self.images[places]))
+        return self.known_routes.routes
+
     def _use_fallback(self) -> None:
         assert self.fallback is not None
         missing = self._missing
@@ -142,7 +172,25 @@ class Pass:
             self.rows = np.full(self.fallback.shape, np.nan, np.float32)
         self.rows[missing] = self.fallback[missing]
         self.unreached = len(missing)
-        self.listener(Notice(f"{self.unreached:,} {UNREACHED}"))
+        text = UNREACHED if self.view is None else UNREACHED_VIEW
+        self.listener(Notice(f"{self.unreached:,} {text}"))
+
+
+class KnownRoutes:
+    """The conditions of images, as far as they are known."""
+
+    def __init__(self, count: int) -> None:
+        self.routes = Routes(np.full(count, -1), np.full(count, np.nan), np.zeros(count, bool))
+
+    @property
+    def missing(self) -> Array:
+        """Places of images whose condition is not known."""
+        return np.flatnonzero(self.routes.conditions < 0)
+
+    def note(self, places: Array, routes: Routes) -> None:
+        """Keep the routes of some images."""
+        for known, new in zip(self.routes, routes, strict=True):
+            known[places] = new
 
 
 def kept_rows(kept: Array, known: Array | None, count: int) -> Array | None:

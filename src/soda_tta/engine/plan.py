@@ -48,6 +48,11 @@ class Plan:
         """The most queries that may be sent, whatever for."""
         return None if self.limit is None else self.limit + self.aside
 
+    def without_answers(self) -> Plan:
+        """The same plan without the final pass."""
+        kept = {name: count for name, count in self.queries.items() if name != "evaluate"}
+        return replace(self, queries=kept)
+
     @property
     def learns(self) -> bool:
         """Whether queries are spent on learning."""
@@ -66,6 +71,7 @@ def plan_run(
     images: int,
     budget: float | None = None,
     aside: Mapping[str, int] | None = None,
+    answers: str = "all",
 ) -> Plan:
     """Plan a method for a number of images under a budget.
 
@@ -75,6 +81,7 @@ def plan_run(
     images : the number of images.
     budget : the most queries per image, all purposes together; None for no limit.
     aside : queries that are not for the method, by purpose, such as one for each clean image.
+    answers : "none" for a run without a final pass.
 
     Examples
     --------
@@ -103,6 +110,8 @@ def plan_run(
         )
     else:
         plan = plan_within(method, images, limit - others)
+    if answers == "none":
+        plan = plan.without_answers()
     if not others:
         return plan
     return replace(plan, aside=others, queries={**plan.queries, **dict(set_aside)})

@@ -14,6 +14,7 @@ from soda_tta.engine.events import (
     Answered,
     Event,
     Listener,
+    Measured,
     Notice,
     Planned,
     Responded,
@@ -31,10 +32,12 @@ PHASES = {
     "convention": "input convention",
     "select": "first pass",
     "clean": "clean images",
+    "conditions": "conditions",  # of the images; no query
     "evaluate": "answering",
     "tune": "choosing lr",
     "probe": "learning",
     "judge": "judging",
+    "view": "further views",
     "serve": "answering",
 }
 STEPS_DRAWN = 400  # of the curve of the objective
@@ -89,6 +92,9 @@ class Display:
         elif isinstance(event, Answered):
             self.below = f"{event.done:,}/{event.of:,} images"
             self._show(event.purpose)
+        elif isinstance(event, Measured):
+            self.below = f"{event.done:,}/{event.of:,} images measured, no query"
+            self._show("conditions")
         elif isinstance(event, Step):
             self.below = self._progress_of(event)
             self._show(event.purpose)

@@ -11,9 +11,12 @@ from soda_tta.adaptors import Identity
 from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.data import Images, open_images
 from soda_tta.data.scenes import scenes_among
+from soda_tta.engine.class_matching import unmatched
 from soda_tta.engine.events import Answered, Listener
 from soda_tta.engine.plan import query_limit
+from soda_tta.engine.rejudge_conditions import judged_by_condition, with_answers
 from soda_tta.engine.run import Run
+from soda_tta.engine.stated_prior import UNKNOWN, shares_of
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import BudgetError, ImageError, RunError
 from soda_tta.judging.candidate import Candidate
@@ -79,23 +82,38 @@ def judge_by_labels(run: Run, labels: Array) -> Run:
     -------
     The run with its new verdict, and with the answers and the adaptor that follow from it.
     """
+    if run.conditions is not None:
+        return judged_by_condition(
+            run,
+            lambda alone, own, level: verdict_by_labels(
+                alone, np.where(own, labels, UNLABELLED), level
+            ),
+            level_of(run),
+        )
+    return decided(run, candidate_of(run), verdict_by_labels(run, labels, level_of(run)))
+
+
+def verdict_by_labels(run: Run, labels: Array, level: float) -> Verdict:
+    """What labels say about the one candidate of a run."""
     candidate = candidate_of(run)
     adopted = run.verdict is not None and run.verdict.adopt and run.after is not None
-    after = run.probabilities if adopted else candidate.answers(len(run.before))
+    if adopted:  # both as the model returned them: a stated prior applies to either
+        after = unmatched(run.probabilities, run.adaptor.answering.weights)
+    else:
+        after = candidate.answers(len(run.before))
     usable = np.asarray(labels) != UNLABELLED
     usable &= ~np.isnan(after[:, 0])
     usable[candidate.searched] = False
     scenes = np.arange(len(run.before)) + len(candidate.scenes)  # further images: each its own
     scenes[candidate.judged] = candidate.scenes
-    verdict = judge_labelled(
+    return judge_labelled(
         run.before[usable],
         after[usable],
         np.asarray(labels)[usable],
-        level=level_of(run),
+        level=level,
         scenes=scenes[usable],
         otherwise=run.verdict,
     )
-    return decided(run, candidate, verdict)
 
 
 def judge_by_images(
@@ -121,6 +139,11 @@ def judge_by_images(
     seed : chooses that part.
     listener : receives an `Answered` event for every piece.
     """
+    if run.conditions is not None:
+        raise RunError(
+            "further images cannot judge a run over several conditions yet; judge by labels=, or "
+            "make a run of its own with these images."
+        )
     candidate = candidate_of(run)
     deployed = load_box(box)
     source = at_working_size(open_images(images), deployed.input.view)
@@ -148,6 +171,7 @@ def judge_by_images(
         ),
         level_of(run) / 2 ** (1 + len(run.earlier_verdicts)),
         scenes=np.concatenate([candidate.scenes, found + candidate.scenes.max() + 1]),
+        prior=shares_of(str(run.card.settings.get("prior", UNKNOWN)), run.before.shape[1]),
     )
     ledger = Ledger()
     ledger.queries = dict(run.ledger.queries)
@@ -178,12 +202,18 @@ def asked(
 
 def accepted(run: Run) -> Run:
     """Adopt what the run has found because the user says so; the verdict records that."""
-    candidate = candidate_of(run)
     if run.verdict is None:
         raise RunError("this run has no verdict; there is nothing to overrule.")
+    if run.conditions is not None:
+        return judged_by_condition(run, lambda alone, own, level: overruled(alone), 1.0)
+    return decided(run, candidate_of(run), overruled(run))
+
+
+def overruled(run: Run) -> Verdict:
+    """The verdict as the user decides it."""
+    assert run.verdict is not None
     sentence = f"{ACCEPTED} The verdict was: {run.verdict.sentence}"
-    verdict = replace(run.verdict, adopt=True, sentence=sentence, basis="user")
-    return decided(run, candidate, verdict)
+    return replace(run.verdict, adopt=True, sentence=sentence, basis="user")
 
 
 def candidate_of(run: Run) -> Candidate:
@@ -211,8 +241,8 @@ def decided(run: Run, candidate: Candidate, verdict: Verdict) -> Run:
     if verdict.adopt == was_adopted:
         return new
     if not verdict.adopt:
-        return replace(new, adaptor=Identity(), after=run.before.copy(), unreached=0)
+        return with_answers(new, Identity(), run.before.copy(), 0)
     rows = candidate.answers(len(run.before))
     unknown = np.isnan(rows[:, 0])
     rows[unknown] = run.before[unknown]
-    return replace(new, adaptor=candidate.adaptor, after=rows, unreached=int(unknown.sum()))
+    return with_answers(new, candidate.adaptor, rows, int(unknown.sum()))

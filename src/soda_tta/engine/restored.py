@@ -57,7 +57,7 @@ class RestoredImages:
         Returns an array (candidates, images, classes).
         """
         if self.prepared is not None:
-            everything = len(chosen) == len(self.places)
+            everything = np.array_equal(chosen, np.arange(len(self.places)))
             prepared = self.prepared if everything else self.prepared[chosen]
             return answered(self._mixed(prepared, thetas), len(thetas), box)
         # Large images are restored again for every question, as many as are sent together.

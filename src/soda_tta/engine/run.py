@@ -10,16 +10,23 @@ import numpy as np
 
 from soda_tta.adaptors import Adaptor
 from soda_tta.box import Ledger
-from soda_tta.display.notebook import html_table
+from soda_tta.display.notebook import html_columns, html_table
 from soda_tta.engine.card import Card
 from soda_tta.engine.events import Step
 from soda_tta.errors import RunError
 from soda_tta.foreign_text import quoted
 from soda_tta.judging.candidate import Candidate
+from soda_tta.judging.condition_results import ConditionResults
+from soda_tta.judging.condition_table import (
+    HEADER,
+    condition_rows,
+    mixed_facts,
+    unfamiliar_sentence,
+)
 from soda_tta.judging.settle import what_would_settle
 from soda_tta.judging.verdict import Verdict
 from soda_tta.storage.run_folder import RunFolder
-from soda_tta.storage.stored_run import NOT_ANSWERED, read_run_folder
+from soda_tta.storage.stored_run import NOT_ANSWERED, NOT_WANTED, read_run_folder
 from soda_tta.types import Array, Stopped
 from soda_tta.user_code import load_own
 
@@ -33,9 +40,11 @@ class Run:
 
     Parameters
     ----------
-    before : probabilities of the images as they are, (images, classes). If the run was interrupted
-        during its first pass, the rows that were not answered are NaN.
-    after : probabilities of the adapted images; None if the run was interrupted before it answered.
+    before : probabilities of the images as they are, (images, classes). Rows are NaN where the
+        image was not sent as it is: the run was interrupted during its first pass, or its method
+        has none.
+    after : probabilities of the adapted images; None if the run was interrupted before it answered,
+        or was not to answer.
     adaptor : what was learned.
     ledger : the queries spent, by purpose.
     history : the steps of the search.
@@ -50,6 +59,7 @@ class Run:
     earlier_verdicts : verdicts that later ones replaced, the first one first.
     unreached : images that keep their unadapted answer because the budget ran out.
     clean : probabilities of the clean images; None without any.
+    conditions : what came of each condition of mixed images; None if all images are alike.
     """
 
     before: Array
@@ -68,6 +78,7 @@ class Run:
     candidate: Candidate | None = None
     earlier_verdicts: list[Verdict] = field(default_factory=list)
     clean: Array | None = None
+    conditions: ConditionResults | None = None
 
     @property
     def probabilities(self) -> Array:
@@ -81,8 +92,9 @@ class Run:
 
     @property
     def changed(self) -> int:
-        """How many images now get another class."""
-        return int((self.predictions != most_likely(self.before)).sum())
+        """How many images now get another class, among those that were also sent as they are."""
+        before = most_likely(self.before)
+        return int(((self.predictions != before) & (before >= 0)).sum())
 
     @property
     def queries_per_image(self) -> float:
@@ -92,6 +104,8 @@ class Run:
     @property
     def next_steps(self) -> list[str]:
         """What would settle a verdict to keep, as sentences; empty if nothing is open."""
+        if self.conditions is not None:
+            return self.conditions.next_steps(self.before)
         if self.candidate is None or self.verdict is None or self.verdict.adopt:
             return []
         return what_would_settle(self.verdict, self.candidate, self.before)
@@ -117,11 +131,20 @@ class Run:
                 for moment, value in facts["mean_confidence"].items()
             ),
             ("queries", f"{self.ledger.total:,}, {self.queries_per_image:.2f} per image ({spent})"),
-            ("adaptor", self.adaptor.describe()),
             ("stopped", f"{self.stopped}: {self.reason}"),
             *(("note", text) for text in self.notices),
         ]
-        return html_table(f"{self.card.method} on {count:,} images", rows)
+        title = f"{self.card.method} on {count:,} images"
+        if not self.adaptor.answering.is_plain:
+            rows.append(("answers", self.adaptor.answering.describe()))
+        if self.conditions is None:
+            return html_table(title, [*rows, ("adaptor", self.adaptor.describe())])
+        unfamiliar = unfamiliar_sentence(self.conditions.unfamiliar)
+        if unfamiliar is not None:
+            rows.append(("unfamiliar", unfamiliar))
+        conditions = condition_rows(self.conditions, self.before, self.after)
+        columns = html_columns("conditions", HEADER, [row.cells() for row in conditions])
+        return html_table(title, rows) + columns
 
     def summary(self) -> dict[str, Any]:
         """`run.json`: the protocol card and the outcome, as plain JSON."""
@@ -141,9 +164,15 @@ class Run:
             "seconds": round(self.seconds, 3),
             "notices": self.notices,
             "verdict": None if self.verdict is None else self.verdict.facts(),
+            "mixed": self._mixed_facts(),
             "next_steps": self.next_steps,
             "earlier_verdicts": [verdict.facts() for verdict in self.earlier_verdicts],
         }
+
+    def _mixed_facts(self) -> dict[str, Any] | None:
+        if self.conditions is None:
+            return None
+        return mixed_facts(self.conditions, self.before, self.after)
 
     def save(self, path: str | Path) -> Path:
         """Write the run to a folder: adaptor, answers, history, predictions.csv, then run.json."""
@@ -151,8 +180,14 @@ class Run:
         self.adaptor.save(folder.adaptor_path)
         folder.write_answers(self.before, self.after, self.clean)
         folder.write_history([step.facts() for step in self.history])
-        folder.write_predictions(self.names, self.before, self.after)
-        if self.candidate is not None:
+        routes = None if self.conditions is None else self.conditions.routes
+        folder.write_predictions(self.names, self.before, self.after, routes)
+        if self.conditions is not None:
+            self.conditions.found.save(folder.candidate_path)
+            folder.write_evidence(self.conditions.arrays())
+            changed = self.conditions.to_label(self.before)
+            folder.write_to_label([self.names[place] for place in changed])
+        elif self.candidate is not None:
             self.candidate.adaptor.save(folder.candidate_path)
             folder.write_evidence(self.candidate.arrays())
             changed = self.candidate.changed(self.before)
@@ -179,13 +214,14 @@ class Run:
         facts = stored.facts
         if stored.stopped is None:
             raise RunError(f"{path} holds a run that has not ended; continue it with resume=True.")
-        problems = [text for text in stored.missing if text != NOT_ANSWERED]
+        problems = [text for text in stored.missing if text not in (NOT_ANSWERED, NOT_WANTED)]
         if problems or stored.before is None:
             raise RunError(f"{path} is incomplete: {' '.join(problems)}")
         ledger = Ledger()
         ledger.queries = dict(stored.queries)
         ledger.calls = stored.calls or 0
         verdict = facts.get("verdict")
+        mixed = facts.get("mixed")
         try:
             return Run(
                 before=stored.before,
@@ -201,7 +237,8 @@ class Run:
                 notices=facts["notices"],
                 verdict=None if verdict is None else Verdict(**verdict),
                 unreached=facts["unreached_images"],
-                candidate=load_candidate(RunFolder(path)),
+                candidate=load_candidate(RunFolder(path)) if mixed is None else None,
+                conditions=None if mixed is None else load_conditions(RunFolder(path), mixed),
                 earlier_verdicts=[Verdict(**each) for each in facts.get("earlier_verdicts", ())],
                 clean=stored.clean,
             )
@@ -223,8 +260,16 @@ def load_candidate(folder: RunFolder) -> Candidate | None:
         raise RunError(f"{folder.path}: the evidence of the candidate lacks {error}.") from error
 
 
+def load_conditions(folder: RunFolder, facts: dict[str, Any]) -> ConditionResults:
+    """The results of all conditions in a run folder."""
+    arrays = folder.read_evidence() or {}
+    return ConditionResults.from_parts(facts, arrays, Adaptor.load(folder.candidate_path))
+
+
 def most_likely(probabilities: Array) -> Array:
     """The most likely class of every row; -1 for rows of NaN, which were not answered."""
+    if not probabilities.shape[1]:
+        return np.full(len(probabilities), -1)
     answered = ~np.isnan(probabilities[:, 0])
     classes: Array = np.where(answered, np.argmax(probabilities, axis=1), -1)
     return classes

@@ -73,7 +73,7 @@ def load_adaptor(source: Any) -> SavedAdaptor:
     folder = RunFolder(path.parent)
     if path.name != ADAPTOR or not folder.holds_run:
         return SavedAdaptor(adaptor)
-    if isinstance(adaptor, Identity):
+    if isinstance(adaptor, Identity) and adaptor.answering.is_plain:
         return of_run(Run.load(path.parent), str(path.parent))
     facts = folder.read_card()
     card = Card.from_facts(facts)
@@ -82,7 +82,7 @@ def load_adaptor(source: Any) -> SavedAdaptor:
 
 def of_run(run: Run, name: str) -> SavedAdaptor:
     """The adaptor of a run."""
-    if not isinstance(run.adaptor, Identity):
+    if not isinstance(run.adaptor, Identity) or not run.adaptor.answering.is_plain:
         return SavedAdaptor(run.adaptor, run.card, notices_of(run.card, run.stopped))
     if run.stopped == "interrupted":
         raise RunError(

@@ -11,6 +11,7 @@ import numpy as np
 from soda_tta.adaptors import Adaptor
 from soda_tta.box import Box, Meter
 from soda_tta.data import Images
+from soda_tta.devices import as_array, as_tensor, device_of, working_on
 from soda_tta.objectives import Loss, Objective, Selection, perturbation_norm
 from soda_tta.types import Array
 
@@ -127,55 +128,54 @@ def norm_slope(batch: Batch, theta: Array) -> Array:
     """
     import torch
 
-    point = torch.tensor(theta, dtype=torch.float32, requires_grad=True)
+    device = batch.adaptor.device
+    point = torch.tensor(theta, dtype=torch.float32, device=device, requires_grad=True)
     beta = batch.task.objective.beta
-    with torch.enable_grad():
-        for start, part in pieces(batch.task.images[batch.indices]):
+    with torch.enable_grad(), working_on(device):
+        for start, part in pieces(batch.task.images[batch.indices], device):
             adapted = batch.adaptor.differentiable(part, point, batch.noise + start)
             norm = norm_of_tensors(adapted, part, batch.adaptor)
             share = len(part) / len(batch.indices)
             torch.autograd.backward(beta * norm * share, inputs=[point])
     assert point.grad is not None
-    slope: Array = point.grad.numpy()
-    return slope
+    return as_array(point.grad)
 
 
 def loss_and_gradient(batch: Batch, theta: Array) -> tuple[Loss, Array]:
     """The loss and its true gradient: one forward and one backward pass through the white box.
 
-    The objective is differentiated by hand up to the probabilities; PyTorch carries that slope back
-    to theta.
+    Everything is computed on the device of the module. The objective is differentiated by hand up
+    to the probabilities; PyTorch carries that slope back to theta.
     """
     import torch
 
     task = batch.task
-    point = torch.tensor(theta, dtype=torch.float32, requires_grad=True)
+    device = device_of(batch.box.module)
+    point = torch.tensor(theta, dtype=torch.float32, device=device, requires_grad=True)
     responses, norms, ends = [], [], []
-    for start, part in pieces(task.images[batch.indices]):
-        # each piece has its own noise
-        adapted = batch.adaptor.differentiable(part, point, batch.noise + start)
-        responses.append(batch.box.differentiable(adapted))
+    for start, part in pieces(task.images[batch.indices], device):
+        with working_on(device):  # each piece has its own noise
+            adapted = batch.adaptor.differentiable(part, point, batch.noise + start)
+            responses.append(batch.box.differentiable(adapted))
         share = len(part) / len(batch.indices)
         norms.append(norm_of_tensors(adapted, part, batch.adaptor) * share)
         ends.append(start + len(part))
-    rows = np.concatenate([part.detach().numpy() for part in responses])
+    rows = np.concatenate([as_array(part) for part in responses])
     slope = task.objective.slope(rows, *task.selection.of(batch.indices))
-    beta = torch.tensor(float(task.objective.beta))
+    beta = torch.tensor(float(task.objective.beta), device=device)
     for part, norm, own in zip(responses, norms, np.split(slope, ends[:-1]), strict=True):
-        slopes = [torch.from_numpy(own).to(part.dtype), beta]
+        slopes = [as_tensor(own, device, dtype=part.dtype), beta]
         torch.autograd.backward([part, norm], slopes, inputs=[point])
     assert point.grad is not None
     total = sum(float(each.detach()) for each in norms)
-    return task.loss(rows, batch.indices, total), point.grad.numpy()
+    return task.loss(rows, batch.indices, total), as_array(point.grad)
 
 
-def pieces(images: Array) -> Iterator[tuple[int, Tensor]]:
+def pieces(images: Array, device: str) -> Iterator[tuple[int, Tensor]]:
     """A batch in pieces that fit in the cache: half as fast again as the whole at once."""
-    import torch
-
     step = max(4, PIECE_BYTES // images[0].nbytes)
     for start in range(0, len(images), step):
-        yield start, torch.from_numpy(images[start : start + step])
+        yield start, as_tensor(images[start : start + step], device)
 
 
 def norm_of_tensors(adapted: Tensor, images: Tensor, adaptor: Adaptor) -> Tensor:

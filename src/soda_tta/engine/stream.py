@@ -17,6 +17,7 @@ from soda_tta.adaptors import Adaptor
 from soda_tta.box import Meter, load_box
 from soda_tta.data import open_images
 from soda_tta.engine.events import Step
+from soda_tta.engine.live import LiveStream
 from soda_tta.engine.loop import Training
 from soda_tta.engine.plan import query_limit
 from soda_tta.engine.rounding import drowned_probes
@@ -26,9 +27,15 @@ from soda_tta.errors import BudgetError, ImageError, MethodError, RunError
 from soda_tta.methods.registry import all_methods, find_method
 from soda_tta.objectives import Queue, Selection
 from soda_tta.randomness import RandomStream, generator
-from soda_tta.storage.stream_file import FORMAT, read_stream_file, write_stream_file
+from soda_tta.storage.stream_file import (
+    FORMAT,
+    check_same_model,
+    read_stream_file,
+    write_stream_file,
+)
 from soda_tta.types import Array
 
+LIVE = "soda-e"  # the method that answers first and learns afterwards
 QUEUED = ("images", "labels", "confidences")
 
 
@@ -66,6 +73,12 @@ class Stream:
     >>> stream(np.zeros((5, 3, 8, 8), np.float32)).shape, stream.ledger
     ((5, 4), Ledger(20 queries: select 5, probe 10, evaluate 5))
     """
+
+    def __new__(cls, box: Any, *, method: Any = "soda-o", **settings: Any) -> Any:
+        """A `LiveStream` for soda-e, which answers first and learns afterwards."""
+        if learns_behind(method):
+            return LiveStream(box, method=method, **settings)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -213,7 +226,7 @@ class Stream:
         write_stream_file(Path(path), arrays, facts)
 
     @staticmethod
-    def load(path: str | Path, box: Any, *, method: Any = "soda-o") -> Stream:
+    def load(path: str | Path, box: Any, *, method: Any = "soda-o") -> Any:
         """Continue a saved stream, bit for bit, in front of the same model.
 
         Parameters
@@ -222,23 +235,14 @@ class Stream:
         box : the same model.
         method : the method of the saved stream.
         """
+        if learns_behind(method):
+            return LiveStream.load(path, box)
         arrays, facts = read_stream_file(Path(path))
         deployed = load_box(box)
         base = find_stream_method(method, {})
         if facts["method"] != base.name:
             raise RunError(f"{path} holds a stream of {facts['method']!r}, not of {base.name!r}.")
-        saved_box = facts["box"]
-        this_box = json.loads(json.dumps(deployed.card()))
-        if saved_box["fingerprint"] != this_box["fingerprint"]:
-            raise RunError(
-                f"{path} belongs to another model ({saved_box['fingerprint']}); "
-                "start a new stream for this one."
-            )
-        if saved_box != this_box:
-            raise RunError(
-                f"{path} was learned with {saved_box}, and this model is {this_box}; "
-                "specify the same facts about the model."
-            )
+        check_same_model(path, facts["box"], json.loads(json.dumps(deployed.card())))
         try:
             stream = Stream(
                 deployed,
@@ -273,11 +277,16 @@ class Stream:
             self.meter.recover(int(count), purpose)
 
 
+def learns_behind(method: Any) -> bool:
+    """Whether a method answers first and learns afterwards: a `LiveStream` does that."""
+    return bool(getattr(method, "name", method) == LIVE)
+
+
 def find_stream_method(method: Any, settings: dict[str, Any]) -> Any:
     """A method for streams, with changed settings."""
     found = find_method(method)
     if not found.streams:
-        names = [name for name, each in all_methods().items() if each.streams]
+        names = [LIVE, *(name for name, each in all_methods().items() if each.streams)]
         raise MethodError(
             f"{found.name!r} is not a method for a stream; choose {' or '.join(names)}."
         )

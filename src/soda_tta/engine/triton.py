@@ -21,6 +21,7 @@ from soda_tta.engine.export import (
     write_model,
 )
 from soda_tta.engine.export_check import largest_deviation, pictures_for
+from soda_tta.errors import SodaError
 from soda_tta.protocols.triton_config import Step, Tensor, ensemble_config, model_config
 from soda_tta.storage.atomic import make_folder, replacing, write_text
 
@@ -37,6 +38,7 @@ def export_triton(
     *,
     takes: str = "uint8",
     images: Any = None,
+    views: int | None = None,
     force: bool = False,
     progress: Progress = not_shown,
     **facts: Any,
@@ -53,7 +55,7 @@ def export_triton(
     adaptor : an Adaptor, a Run, a run folder, or an adaptor.safetensors.
     model : the ONNX file of the model.
     folder : the model repository; it is created if it does not exist.
-    takes, images, facts : see `export_merged`.
+    takes, images, views, facts : see `export_merged`.
     force : overwrite models of these names in the folder.
     progress : called with the steps done and their number.
     """
@@ -61,7 +63,12 @@ def export_triton(
     names = Names(re.sub(r"\W+", "_", Path(model).stem))
     for name in names.all():
         refuse_existing(repository / name, force)
-    saved, graph, notices = parts_of(adaptor, model, takes, facts)
+    saved, graph, notices = parts_of(adaptor, model, takes, facts, views)
+    if graph.answering.views:
+        raise SodaError(
+            "an ensemble of Triton cannot send several views of an image: its models share one "
+            "batch size; export one file (--merge without --triton), or one view (views=1)."
+        )
     progress(1, STEPS)
     pictures = list(pictures_for(graph, saved.size, images))
     deviation, amplified = largest_deviation(graph, InThreeSteps(graph), pictures)

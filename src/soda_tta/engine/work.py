@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from soda_tta.box import Box, Meter
 from soda_tta.data import Images
 from soda_tta.data.scenes import in_order_of_appearance, scenes_among
@@ -27,13 +29,16 @@ class Work:
     ----------
     images : the unlabelled images.
     meter : the deployed model, its ledger and its transcript.
-    before : the model's probabilities for every image as it is, (images, classes).
+    before : the model's probabilities for every image as it is, (images, classes). For a method
+        without a first pass it is empty until `expect` is called, and NaN where the image as it is
+        was not sent.
     plan : what the run may spend.
     seed : everything random follows from it.
     folder : where the run is kept; a folder without a path keeps nothing.
     listener : receives every event.
     stop : asked after every step; once it returns True, the run ends as soon as possible.
     groups : one number per image, equal for images that belong together; None if not stated.
+    kinds : one number per image, equal for images of one known condition; None if not stated.
     """
 
     images: Images
@@ -45,7 +50,13 @@ class Work:
     listener: Listener = lambda event: None
     stop: Callable[[], bool] = lambda: False
     groups: Array | None = None
+    kinds: Array | None = None
     history: list[Step] = field(default_factory=list)
+
+    def expect(self, classes: int) -> None:
+        """State how many classes there are, for a method without a first pass."""
+        if not self.before.shape[1]:
+            self.before = np.full((len(self.images), classes), np.nan, np.float32)
 
     @property
     def box(self) -> Box:

@@ -63,6 +63,7 @@ class ModelSizedImages(Images):
         self.size = view.size
         self.table = images.table
         self.skipped = images.skipped
+        self.sample = images.sample
         shape = (len(images), 3, *self.size)
         small = 4 * np.prod(shape, dtype=np.int64) <= KEPT_BYTES
         # np.empty costs no memory until it is written to

@@ -41,7 +41,9 @@ class Candidate:
     after: Array
     moved_after: Array
 
-    def judge(self, before: Array, level: float, candidates: int = 1) -> Verdict:
+    def judge(
+        self, before: Array, level: float, candidates: int = 1, prior: Array | None = None
+    ) -> Verdict:
         """The verdict, given the responses to all images as they are."""
         return judge(
             self.views_before(before),
@@ -49,6 +51,7 @@ class Candidate:
             level,
             scenes=self.scenes,
             candidates=candidates,
+            prior=prior,
         )
 
     def views_before(self, before: Array) -> Views:

@@ -13,7 +13,8 @@ from soda_tta.objectives.agreement import (
     matching_information_of_each,
     shared_information_of_each,
 )
-from soda_tta.objectives.equations import entropy, information_of_each
+from soda_tta.objectives.class_prior import information_against
+from soda_tta.objectives.equations import entropy
 from soda_tta.objectives.tempering import tempered
 from soda_tta.types import Array
 
@@ -35,22 +36,37 @@ class TestResult(NamedTuple):
     after: float
 
 
-def information_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
-    """Whether the responses carry more information about the images, beyond more confidence.
-
-    The information is what the search maximises, here on images that it did not use. It also rises
-    with confidence alone, and where predictions split up into more classes, which on unbalanced
-    images is harm. So two conditions must hold at equal confidence: two views of an image match
-    each other better than before (at `GUARD_LEVEL`), and they agree at least as often.
+class Evidence(NamedTuple):
+    """What the tests of a verdict are given.
 
     Parameters
     ----------
     before, after, equal : pairs of arrays of shape (n, classes)
         Views without adaptation, with it, and with it at the confidence of `before`.
     scenes : integer array of shape (n,)
+    prior : array of shape (classes,), or None
+        The share of each class, if it was stated.
     """
-    old = scene_means(information_of_views(before), scenes)
-    new = scene_means(information_of_views(after), scenes)
+
+    before: Views
+    after: Views
+    equal: Views
+    scenes: Array
+    prior: Array | None = None
+
+
+def information_test(evidence: Evidence) -> TestResult:
+    """Whether the responses carry more information about the images, beyond more confidence.
+
+    The information is what the search maximises, here on images that it did not use. It also rises
+    with confidence alone, and where predictions split up into more classes, which on unbalanced
+    images is harm. So two conditions must hold at equal confidence: two views of an image match
+    each other better than before (at `GUARD_LEVEL`), and they agree at least as often.
+    If class shares were stated, the information counts against them, as it does in the search.
+    """
+    before, after, equal, scenes, prior = evidence
+    old = scene_means(information_of_views(before, prior), scenes)
+    new = scene_means(information_of_views(after, prior), scenes)
     matching = matching_information_of_each(*equal) - matching_information_of_each(*before)
     agreement = agreement_of_each(*equal) - agreement_of_each(*before)
     recognises = one_sided_p_value(scene_means(matching, scenes)) <= GUARD_LEVEL
@@ -59,46 +75,39 @@ def information_test(before: Views, after: Views, equal: Views, scenes: Array) -
     return TestResult("information", p_value, float(old.mean()), float(new.mean()))
 
 
-def information_of_views(views: Views) -> Array:
+def information_of_views(views: Views, prior: Array | None = None) -> Array:
     """The contribution of each image to the mutual information, mean of its two views."""
     first, second = views
-    contributions: Array = (information_of_each(first) + information_of_each(second)) / 2
+    both = information_against(first, prior) + information_against(second, prior)
+    contributions: Array = both / 2
     return contributions
 
 
-def consistency_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
+def consistency_test(evidence: Evidence) -> TestResult:
     """Whether two views match better than views of different images, and agree as often as before.
 
-    The parameters are those of `information_test`. This also detects gains that make an
-    over-confident model less confident.
+    This also detects gains that make an over-confident model less confident.
     """
-    test = _as_is_and_at_equal_confidence(
-        "consistency", matching_information_of_each, before, after, equal, scenes
-    )
+    before, _, equal, scenes, _ = evidence
+    test = _as_is_and_at_equal_confidence("consistency", matching_information_of_each, evidence)
     agreement = agreement_of_each(*equal) - agreement_of_each(*before)
     agrees = scene_means(agreement, scenes).mean() >= 0
     return test if agrees else test._replace(p_value=1.0)
 
 
-def shared_test(before: Views, after: Views, equal: Views, scenes: Array) -> TestResult:
-    """Whether two views share more information.
-
-    The parameters are those of `information_test`. This measure knows how frequent each class is.
-    """
-    return _as_is_and_at_equal_confidence(
-        "shared information", shared_information_of_each, before, after, equal, scenes
-    )
+def shared_test(evidence: Evidence) -> TestResult:
+    """Whether two views share more information; this knows how frequent each class is."""
+    name: Measure = "shared information"
+    return _as_is_and_at_equal_confidence(name, shared_information_of_each, evidence)
 
 
 def _as_is_and_at_equal_confidence(
     name: Measure,
     measure: Callable[[Array, Array], Array],
-    before: Views,
-    after: Views,
-    equal: Views,
-    scenes: Array,
+    evidence: Evidence,
 ) -> TestResult:
     """The gain must show as it is and at equal confidence: the larger p-value counts."""
+    before, after, equal, scenes, _ = evidence
     old = scene_means(measure(*before), scenes)
     new = scene_means(measure(*after), scenes)
     at_equal_confidence = scene_means(measure(*equal), scenes)

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from soda_tta.adaptors.answering import moved as moved
 from soda_tta.judging.measures import (
+    Evidence,
     Measure,
     Views,
     at_confidence_of,
@@ -19,7 +21,6 @@ from soda_tta.judging.scene_means import scene_count
 from soda_tta.types import Array
 
 Basis = Literal["responses", "labels", "user"]
-SHIFT = 16  # the second view is shifted by the side of the image divided by this
 PER_CLASS = 5  # with fewer independent images per class, shared information says nothing
 # The share of each test in the accepted rate of wrong adoptions.
 SHARES = {information_test: 1 / 2, consistency_test: 1 / 4, shared_test: 1 / 4}
@@ -70,33 +71,6 @@ class Verdict:
         return asdict(self)
 
 
-def moved(images: Array) -> Array:
-    """The second view: every image shifted down and to the left by a few pixels.
-
-    A shift keeps the class of any image. A mirror image would serve as well for photographs, but
-    not for digits, letters and road signs.
-
-    Parameters
-    ----------
-    images : array of shape (n, 3, height, width)
-
-    Returns
-    -------
-    array of the same shape; pixels that enter at the border repeat the border
-
-    Examples
-    --------
-    >>> image = np.arange(16.0).reshape(1, 1, 4, 4)
-    >>> moved(image)[0, 0].tolist()[1]
-    [1.0, 2.0, 3.0, 3.0]
-    """
-    height, width = images.shape[-2:]
-    down = max(1, height // SHIFT)
-    left = max(1, width // SHIFT)
-    wide = np.pad(images, ((0, 0), (0, 0), (down, 0), (0, left)), mode="edge")
-    return np.ascontiguousarray(wide[:, :, :height, left : left + width])
-
-
 def judge(
     before: Views,
     after: Views,
@@ -104,6 +78,7 @@ def judge(
     *,
     scenes: Array | None = None,
     candidates: int = 1,
+    prior: Array | None = None,
 ) -> Verdict:
     """Test whether the model tells images apart better with adaptation than without.
 
@@ -126,6 +101,8 @@ def judge(
         The scene of each image; by default each image is independent.
     candidates : int, default 1
         How many adaptors are judged; the p-value is multiplied by this.
+    prior : array of shape (classes,), optional
+        The share of each class, if it was stated: information counts against it.
 
     Examples
     --------
@@ -139,7 +116,8 @@ def judge(
     independent = scene_count(numbers)
     equal = at_confidence_of(after, before)
     shares = SHARES if independent >= PER_CLASS * classes else SHARES_WITH_FEW_IMAGES
-    tests = [test(before, after, equal, numbers) for test in shares]
+    evidence = Evidence(before, after, equal, numbers, prior)
+    tests = [test(evidence) for test in shares]
     p_values = [test.p_value / share for test, share in zip(tests, shares.values(), strict=True)]
     best = int(np.argmin(p_values))
     p_value = min(1.0, candidates * p_values[best]) if independent >= FEWEST else 1.0

@@ -22,12 +22,24 @@ class Judge:
     judged : places of the images to judge by.
     scenes : their scenes.
     searched : places of the images that the search used.
+    answers : queries that answering all images takes in the end.
+    prior : the share of each class, if it was stated.
     """
 
     def __init__(
-        self, work: Work, adaptor: BankAdaptor, judged: Array, scenes: Array, searched: Array
+        self,
+        work: Work,
+        adaptor: BankAdaptor,
+        judged: Array,
+        scenes: Array,
+        searched: Array,
+        *,
+        answers: int,
+        prior: Array | None = None,
     ) -> None:
         self.work = work
+        self.answers = answers
+        self.prior = prior
         self.adaptor = adaptor
         order = np.argsort(judged)
         self.judged = judged[order]
@@ -42,7 +54,7 @@ class Judge:
             if judged and not self._affordable():
                 break
             candidate = self.candidate(theta)
-            verdict = candidate.judge(self.work.before, level, len(thetas))
+            verdict = candidate.judge(self.work.before, level, len(thetas), self.prior)
             judged.append((candidate, verdict))
             if verdict.adopt:
                 return judged[-1]
@@ -51,7 +63,7 @@ class Judge:
     def _affordable(self) -> bool:
         """Whether another candidate can be judged and then answer all images."""
         left = self.work.meter.left
-        return left is None or left >= len(self.work.images) + len(self.judged)
+        return left is None or left >= self.answers + len(self.judged)
 
     def candidate(self, theta: Array) -> Candidate:
         """A candidate with the responses that judge it."""

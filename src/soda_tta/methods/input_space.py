@@ -12,6 +12,7 @@ import numpy as np
 
 from soda_tta.adaptors import DEVIATION, Adaptor, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
+from soda_tta.devices import as_array, as_tensor, working_on
 from soda_tta.engine.events import Step
 from soda_tta.engine.rounding import IMAGES_CHECKED, drowned
 from soda_tta.engine.step import QUERY_BYTES
@@ -263,12 +264,15 @@ class ThroughNetwork:
         """The gradient by theta, from one by the adapted images in normalised pixels."""
         import torch
 
-        theta = torch.tensor(self.search.theta, dtype=torch.float32, requires_grad=True)
-        output = self.adaptor.differentiable(torch.from_numpy(self.images[indices]), theta)
-        slope = torch.from_numpy(at_images / self.adaptor.deviation).to(output.dtype)
+        device = self.adaptor.device
+        point = self.search.theta
+        theta = torch.tensor(point, dtype=torch.float32, device=device, requires_grad=True)
+        with working_on(device):
+            output = self.adaptor.differentiable(as_tensor(self.images[indices], device), theta)
+        slope = as_tensor(at_images / self.adaptor.deviation, device, dtype=output.dtype)
         torch.autograd.backward(output, slope)
         assert theta.grad is not None
-        result: Array = theta.grad.numpy().astype(np.float64)
+        result: Array = as_array(theta.grad).astype(np.float64)
         return result
 
 

@@ -51,6 +51,7 @@ class LoopMethod(Method):
     other_meanings : help texts of settings that mean something else in this method.
     """
 
+    learns_adaptor: ClassVar[bool] = True
     OWN: ClassVar[tuple[str, ...]] = ("epochs", "batch", "average")  # settings of no part
 
     adaptor: PaperNetwork | Bank | None = None
@@ -61,9 +62,7 @@ class LoopMethod(Method):
     learning_rates: tuple[float, ...] = ()
     epochs: int = setting(0, "passes over all images")
     batch: int = setting(256, "images per step")
-    average: bool = setting(
-        False, "answer with the mean of the probabilities of the image and of the adapted image"
-    )
+    average: bool = setting(False, "answer with the mean of the original and the adapted answer")
     other_meanings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

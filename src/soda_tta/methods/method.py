@@ -12,6 +12,7 @@ from soda_tta.engine.plan import Plan
 from soda_tta.engine.work import Work
 from soda_tta.errors import BudgetError, MethodError
 from soda_tta.judging.candidate import Candidate
+from soda_tta.judging.condition_results import ConditionResults
 from soda_tta.judging.verdict import Verdict
 from soda_tta.settings import ALIASES, convert, meanings_of, without_aliases
 from soda_tta.types import Array, Needs, Stopped
@@ -36,6 +37,10 @@ class Outcome:
     average : answer with the mean of the probabilities before and after adapting.
     notices : what came up on the way that the user should know.
     facts : what belongs on the protocol card and is known only now.
+    conditions : what came of each condition of mixed images; None if all images are alike.
+    views : further views that each answer is the mean over (`adaptors/answering.py`), each with the
+        responses to it that were received already; rows of NaN were not.
+    prior : the share of each class, as stated; the answers are matched to it.
     """
 
     probabilities: Array | None = None
@@ -48,6 +53,9 @@ class Outcome:
     average: bool = False
     notices: tuple[str, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
+    conditions: ConditionResults | None = None
+    views: dict[str, Array] = field(default_factory=dict)
+    prior: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +74,30 @@ class Method(ABC):
 
     elastic: ClassVar[bool] = False  # spends less when the budget is small, instead of refusing
     judges: ClassVar[bool] = False  # gives a verdict, and so can use `groups`
+    learns_adaptor: ClassVar[bool] = False  # the engine answers with it, which may be left out
     streams: ClassVar[bool] = False  # can drive a Stream: it has an `inner` method and a `queue`
 
     name: str
     summary: str
     needs: Needs = "probabilities"
+
+    @property
+    def first_pass(self) -> bool:
+        """Whether every image is sent as it is before the method begins.
+
+        A method without a first pass sends what it needs itself. It states with `work.expect` how
+        many classes there are, and enters answers to images as they are in `work.before`.
+        """
+        return True
+
+    @property
+    def stated_needs(self) -> str:
+        """What it needs, in words: from the model, and besides it."""
+        return self.needs
+
+    def knowledge(self) -> dict[str, Any] | None:
+        """What it uses besides the model and the images, for the protocol card."""
+        return None
 
     def answer(self, work: Work) -> Array:
         """The probabilities to use, one row per image, in order."""
@@ -86,7 +113,9 @@ class Method(ABC):
 
     def plan(self, images: int, limit: int | None) -> Plan:
         """What the method does with so many images and at most `limit` queries."""
-        queries = {"select": images, **self.queries(images)}
+        queries = self.queries(images)
+        if self.first_pass:
+            queries = {"select": images, **queries}
         last_epoch = self.last_epoch(images)
         excess = 0 if limit is None else sum(queries.values()) - limit
         if excess <= 0:

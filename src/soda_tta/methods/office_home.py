@@ -14,6 +14,7 @@ import numpy as np
 
 from soda_tta.adaptors import DEVIATION, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
+from soda_tta.devices import as_array, as_tensor, device_of, working_on
 from soda_tta.engine.events import Step
 from soda_tta.engine.rounding import IMAGES_CHECKED, drowned_probes
 from soda_tta.engine.work import Work
@@ -233,13 +234,15 @@ class OfficeHome(Method):
             return losses
         import torch
 
-        theta = torch.tensor(points[0], dtype=torch.float32, requires_grad=True)
-        adapted = adaptor.differentiable(torch.from_numpy(batch.images), theta)
-        rows = box.differentiable(batch.mix(adapted))
-        loss, slope = self.loss(rows.detach().numpy(), batch)
-        rows.backward(torch.from_numpy(slope).to(rows.dtype), inputs=[theta])
+        device = device_of(box.module)
+        theta = torch.tensor(points[0], dtype=torch.float32, device=device, requires_grad=True)
+        with working_on(device):
+            adapted = adaptor.differentiable(as_tensor(batch.images, device), theta)
+            rows = box.differentiable(batch.mix(adapted))
+        loss, slope = self.loss(as_array(rows), batch)
+        rows.backward(as_tensor(slope, device, dtype=rows.dtype), inputs=[theta])
         assert theta.grad is not None
-        search.tell(theta.grad.numpy())
+        search.tell(as_array(theta.grad))
         return [loss]
 
     def loss(self, rows: Array, batch: MixedBatch) -> tuple[Loss, Array]:

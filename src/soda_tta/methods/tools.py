@@ -1,4 +1,4 @@
-"""What several methods need: slices in order, a copy of the model, seeded randomness of PyTorch."""
+"""What several methods need: slices in order, a step of the history, a copy of the model, seeds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from soda_tta.box import Box, ModuleBox
+from soda_tta.engine.events import Step
+from soda_tta.search import Round
 
 
 def in_order(count: int, batch: int) -> Iterator[slice]:
@@ -34,3 +36,18 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(seed)
         yield
+
+
+def step_of(completed: Round, number: int) -> Step:
+    """A round of the search as a line of the history."""
+    return Step(
+        epoch=number,
+        step=1,
+        of=1,
+        lr=completed.length,
+        purpose="probe",
+        queries=completed.queries,
+        losses=completed.losses,
+        mutual_information=-completed.losses[0],
+        cross_entropy=0.0,
+    )

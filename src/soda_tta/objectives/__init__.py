@@ -6,6 +6,11 @@ from soda_tta.objectives.agreement import (
     pairs_of_different,
     shared_information_of_each,
 )
+from soda_tta.objectives.class_prior import (
+    class_weights,
+    information_against,
+    mutual_information_against,
+)
 from soda_tta.objectives.equations import (
     Loss,
     Objective,
@@ -32,12 +37,15 @@ __all__ = [
     "Selection",
     "Soda",
     "agreement_of_each",
+    "class_weights",
     "cross_entropy",
     "cross_entropy_slope",
     "entropy",
+    "information_against",
     "information_of_each",
     "matching_information_of_each",
     "mutual_information",
+    "mutual_information_against",
     "mutual_information_slope",
     "pairs_of_different",
     "perturbation_norm",

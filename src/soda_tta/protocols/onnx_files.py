@@ -16,13 +16,14 @@ from soda_tta.foreign_text import quoted
 from soda_tta.storage.atomic import replacing
 
 # JSON in the metadata of a file: the facts that its shapes do not declare (mean, std, logits ...).
+PROVIDER = "ExecutionProvider"  # how the name of every execution provider ends
 METADATA_KEY = "soda_tta.input"
 TOLERANCE = 1e-5
 OPSET = 17  # version of the ONNX operators in exported files
 
 
-def open_session(path: Path, threads: int | None = None) -> Any:
-    """An ONNX Runtime session on the CPU, with little logging.
+def open_session(path: Path, threads: int | None = None, provider: str = "cpu") -> Any:
+    """An ONNX Runtime session, with little logging.
 
     Parameters
     ----------
@@ -30,6 +31,8 @@ def open_session(path: Path, threads: int | None = None) -> Any:
         An ONNX file.
     threads : int, optional
         Threads of ONNX Runtime. Default: one per physical core.
+    provider : str, default "cpu"
+        What runs the model: a name such as "cuda", or "CUDAExecutionProvider".
     """
     try:
         import onnxruntime
@@ -43,13 +46,47 @@ def open_session(path: Path, threads: int | None = None) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if threads is not None:
         options.intra_op_num_threads = threads
+    wanted = find_provider(provider, onnxruntime.get_available_providers())
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(path), options, providers=[wanted])
     except Exception as error:
         reason = quoted(error)
         raise BoxError(
             f"{path} is not an ONNX model that ONNX Runtime can load: {reason}"
         ) from error
+
+    if session.get_providers()[0] != wanted:  # it falls back with no more than a line in its log
+        raise BoxError(
+            f"ONNX Runtime could not start {wanted}: is its driver installed? "
+            "Leave out provider= to use the CPU."
+        )
+    return session
+
+
+def find_provider(name: str, available: list[str]) -> str:
+    """The full name of an execution provider of ONNX Runtime.
+
+    Parameters
+    ----------
+    name : str
+        A full name, or one without "ExecutionProvider", in any case.
+    available : list of str
+        The full names that this ONNX Runtime has.
+
+    Examples
+    --------
+    >>> find_provider("cpu", ["CUDAExecutionProvider", "CPUExecutionProvider"])
+    'CPUExecutionProvider'
+    """
+    by_name = {each.lower(): each for each in available}
+    wanted = name.lower().removesuffix(PROVIDER.lower()) + PROVIDER.lower()
+    if wanted not in by_name:
+        listed = ", ".join(each.removesuffix(PROVIDER).lower() for each in available)
+        raise BoxError(
+            f"this ONNX Runtime has no provider {name!r}; choose from: {listed}. Others come with "
+            "other packages, such as onnxruntime-gpu for cuda."
+        )
+    return by_name[wanted]
 
 
 def external_files(path: Path) -> list[Path]:

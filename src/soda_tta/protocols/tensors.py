@@ -114,7 +114,7 @@ def decode_tensors(
         if names is None or str(entry["name"]) in names:
             dtype = np.dtype(DATATYPES[entry["datatype"]])
             if size is None:
-                flat = _from_json(entry["data"], dtype)
+                flat = from_json(entry["data"], dtype)
             else:
                 flat = from_bytes(body, dtype, size, offset)
             tensors.append(Tensor(str(entry["name"]), flat.reshape(entry["shape"])))
@@ -122,7 +122,7 @@ def decode_tensors(
     return tuple(tensors)
 
 
-def _from_json(data: Any, dtype: np.dtype[Any]) -> Array:
+def from_json(data: Any, dtype: np.dtype[Any]) -> Array:
     """Numbers of a JSON list; null is NaN, because JSON has no NaN."""
     if dtype.kind == "f":
         return np.asarray(data, dtype)

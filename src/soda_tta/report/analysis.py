@@ -9,6 +9,7 @@ import numpy as np
 
 from soda_tta.box.price import Price
 from soda_tta.judging.estimate import Estimate, NoEstimate, estimate_accuracy
+from soda_tta.report.conditions import ConditionAnalysis, analyse_conditions
 from soda_tta.report.labels import Labels
 from soda_tta.report.predictions import (
     Calibration,
@@ -76,6 +77,7 @@ class Analysis:
     # Why there is no estimate, by moment; what is estimated is not in it.
     no_estimate: dict[str, str] = field(default_factory=dict)
     labelled: LabelledResults | None = None
+    conditions: list[ConditionAnalysis] = field(default_factory=list)  # of mixed images
     class_names: list[str] = field(default_factory=list)
     price: Price | None = None
 
@@ -141,7 +143,17 @@ class Analysis:
             "no_estimate": self.no_estimate,
             "accuracy": self.labelled and self.labelled.facts(),
             "verdict": record.verdict and record.verdict.facts(),
+            "mixed": self._mixed_facts(),
             "missing": record.missing,
+        }
+
+    def _mixed_facts(self) -> dict[str, Any] | None:
+        mixed = self.record.conditions
+        if mixed is None or not self.conditions:
+            return None
+        return {
+            "unfamiliar": mixed.unfamiliar,
+            "conditions": [condition.facts() for condition in self.conditions],
         }
 
 
@@ -170,6 +182,9 @@ def analyse(
         analysis.labelled = measure(
             analysis.before, analysis.after, labels.values[:answered], width
         )
+    analysis.conditions = analyse_conditions(
+        record, None if labels is None else labels.values[:answered]
+    )
     return analysis
 
 

@@ -50,8 +50,14 @@ def command_from_card(card: dict[str, Any]) -> str:
 
 def deployment_commands(record: RunRecord) -> list[tuple[str, str]]:
     """Purpose and command of every way to use the adaptor; none if the run has no adaptor."""
-    if record.adaptor is None or isinstance(record.adaptor, Identity):
+    adaptor = record.adaptor
+    if adaptor is None:
         return []
+    if isinstance(adaptor, Identity) and adaptor.answering.is_plain:
+        return []
+    queries = (
+        "one query" if adaptor.answering.queries == 1 else f"{adaptor.answering.queries} queries"
+    )
     run = shlex.quote(str(record.folder)) if record.folder else "RUN"
     model = shlex.quote(recorded_option(record, "--model") or "MODEL")
     size = recorded_option(record, "--size")
@@ -62,7 +68,7 @@ def deployment_commands(record: RunRecord) -> list[tuple[str, str]]:
             f"soda-tta export {run} adaptor.onnx",
         ),
         (
-            "Classify new images with it, one query per image",
+            f"Classify new images with it, {queries} per image",
             f"soda-tta apply --adaptor {run} --model {model} --images NEW{size_option} "
             "--out answers.csv",
         ),

@@ -15,6 +15,7 @@ from soda_tta.adaptors import Adaptor, Identity
 from soda_tta.box.view import View
 from soda_tta.data import Images, open_images
 from soda_tta.data.reading import OnBadImage
+from soda_tta.data.resizing import Resize
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import ImageError
 from soda_tta.report.record import RunRecord
@@ -64,6 +65,8 @@ def open_run_images(source: Any, record: RunRecord) -> Images:
 def _prepared_alike(source: Any, record: RunRecord) -> Images:
     """The images, resized and with files left out as they were for the run."""
     facts = record.card.get("images", {})
+    if facts.get("sample"):
+        return _sample_of(source, record)
     on_bad_image: OnBadImage = "skip" if facts.get("skipped") else "fail"
     over = facts.get("over", "white")
     if facts.get("original_size"):
@@ -73,6 +76,26 @@ def _prepared_alike(source: Any, record: RunRecord) -> Images:
     is_folder = isinstance(source, str | Path) and Path(source).is_dir()
     size = record.size if is_folder else None
     return open_images(source, size, on_bad_image=on_bad_image, over=over)
+
+
+def _sample_of(source: Any, record: RunRecord) -> Images:
+    """The images of a run that had a sample of the source."""
+    facts = record.card["images"]
+    sample = facts["sample"]
+    how: dict[str, Any] = {"sample": int(sample["asked"]), "seed": int(sample["seed"])}
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        # the archive may have grown since: its images are found by name
+        paths = [Path(source, name) for name in record.names]
+        if all(path.is_file() for path in paths):
+            source = paths
+            how = {}
+    how["on_bad_image"] = "skip" if facts.get("skipped") else "fail"
+    how["over"] = facts.get("over", "white")
+    if facts.get("original_size"):
+        crop = record.card.get("box", {}).get("input", {}).get("crop")
+        return at_working_size(open_images(source, **how), View(record.size, crop))
+    is_resized = facts.get("resize") != str(Resize())
+    return open_images(source, record.size if is_resized else None, **how)
 
 
 def most_changed(

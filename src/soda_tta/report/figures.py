@@ -66,9 +66,9 @@ def reliability(before: Calibration, after: Calibration | None) -> Markup:
     return plot.svg
 
 
-def tone_curve(response: Response) -> Markup:
-    """The mean output of each pixel value."""
-    with drawing("Tone curve: mean output of each pixel value") as plot:
+def tone_curve(response: Response, condition: str = "") -> Markup:
+    """The mean output of each pixel value; `condition` is whose adaptor it is, if any."""
+    with drawing(titled("Tone curve: mean output of each pixel value", condition)) as plot:
         plot.axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
         if response.common:
             for (name, colour), tone, style in zip(
@@ -86,9 +86,10 @@ def tone_curve(response: Response) -> Markup:
     return plot.svg
 
 
-def frequency_response(response: Response) -> Markup:
+def frequency_response(response: Response, condition: str = "") -> Markup:
     """The share of a faint pattern that passes, from coarse to fine."""
-    with drawing("Frequency response: share of a pattern that passes, coarse to fine") as plot:
+    title = titled("Frequency response: share of a pattern that passes, coarse to fine", condition)
+    with drawing(title) as plot:
         plot.axes.axhline(1, color=INK, linewidth=0.8, linestyle=":")
         plot.axes.plot(response.frequency, response.gain, color=AFTER, marker="o", markersize=3.5)
         low = min(0.0, float(response.gain.min()))
@@ -100,6 +101,11 @@ def frequency_response(response: Response) -> Markup:
             ylim=(low * 1.1, high),
         )
     return plot.svg
+
+
+def titled(title: str, condition: str) -> str:
+    """A title that differs for each condition, because ids within the page follow from it."""
+    return f"{title} ({condition})" if condition else title
 
 
 @dataclass(frozen=True)

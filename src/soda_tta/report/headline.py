@@ -37,7 +37,7 @@ def headline(analysis: Analysis) -> Headline:
     closing = (*_unreached_sentence(record.unreached), cost)
     if record.stopped is None:
         return Headline("Unfinished", OPEN, ("This run has not finished.", cost))
-    if analysis.after is None:
+    if analysis.after is None and record.verdict is None:
         reason = record.reason or "There is nothing to compare."
         return Headline("No predictions yet", OPEN, (reason, cost))
     if labelled is not None and labelled.gain is not None:

@@ -11,13 +11,19 @@ import numpy as np
 
 from soda_tta.adaptors import Adaptor
 from soda_tta.engine.events import Step
-from soda_tta.engine.run import Run
+from soda_tta.engine.run import Run, load_conditions
 from soda_tta.errors import RunError
+from soda_tta.foreign_text import quoted
+from soda_tta.judging.condition_results import ConditionResults
 from soda_tta.judging.verdict import Verdict
 from soda_tta.storage.run_folder import RunFolder
-from soda_tta.storage.stored_run import NOT_ANSWERED, read_run_folder
+from soda_tta.storage.stored_run import read_run_folder, unanswered
 from soda_tta.types import Array
 
+NOT_SENT = (
+    "The method of this run did not send all images as they are, so the page cannot compare its "
+    "answers with those of the model alone. A run with --method deployed has these."
+)
 DEFAULT_SIZE = (32, 32)  # pixels, for a card that does not record the image size
 
 
@@ -41,6 +47,7 @@ class RunRecord:
     seconds: float | None = None
     notices: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
+    conditions: ConditionResults | None = None  # of mixed images
     next_steps: list[str] = field(default_factory=list)  # what would settle a verdict to keep
     unreached: int = 0  # images that keep their unadapted prediction: the budget ran out
     missing: list[str] = field(default_factory=list)  # sentences for the page
@@ -89,9 +96,10 @@ def record_of(run: Run, title: str | None = None) -> RunRecord:
         seconds=run.seconds,
         notices=run.notices,
         verdict=run.verdict,
+        conditions=run.conditions,
         next_steps=run.next_steps,
         unreached=run.unreached,
-        missing=[] if run.after is not None else [NOT_ANSWERED],
+        missing=[] if run.after is not None else [unanswered(run.summary())],
     )
     _keep_answered(record)
     return record
@@ -129,19 +137,25 @@ def read_record(folder: Path) -> RunRecord:
     if record.stopped is not None:
         _read_verdict(record, facts.get("verdict"))
         _read_adaptor(record, RunFolder(folder).adaptor_path)
+        _read_conditions(record, folder, facts.get("mixed"))
     return record
 
 
 def _keep_answered(record: RunRecord) -> None:
     """Leave out the rows of NaN of a run that was interrupted during its first pass.
 
-    The first pass answers images in their order, so these rows are the last ones.
+    The first pass answers images in their order, so these rows are the last ones. A method without
+    a first pass sends few images as they are, or none: then there is nothing to compare with.
     """
     if record.before is None:
         return
     total = len(record.before)
     answered = int((~np.isnan(record.before).any(axis=1)).sum())
     if answered == total:
+        return
+    if record.after is not None:
+        record.before = None
+        record.missing.append(NOT_SENT)
         return
     record.before = record.before[:answered] if answered else None
     record.missing.append(f"The first pass has covered {answered:,} of {total:,} images.")
@@ -152,6 +166,21 @@ def _read_verdict(record: RunRecord, facts: Any) -> None:
         record.verdict = None if facts is None else Verdict(**facts)
     except TypeError:
         record.missing.append("Verdict: run.json was written by an incompatible version.")
+
+
+def _read_conditions(record: RunRecord, folder: Path, facts: Any) -> None:
+    """The conditions, if they fit the responses: a damaged folder still gets a page."""
+    if facts is None:
+        return
+    try:
+        conditions = load_conditions(RunFolder(folder), facts)
+    except (RunError, KeyError, TypeError, ValueError) as error:
+        record.missing.append(f"Conditions: they cannot be read ({quoted(error)}).")
+        return
+    if record.before is None or len(conditions.routes.conditions) != len(record.before):
+        record.missing.append("Conditions: they do not fit the stored responses.")
+        return
+    record.conditions = conditions
 
 
 def _read_adaptor(record: RunRecord, path: Path) -> None:

@@ -6,20 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.adaptors import Identity
 from soda_tta.data import Images
+from soda_tta.judging.condition_table import unfamiliar_sentence
 from soda_tta.masking import masked
 from soda_tta.report import figures
 from soda_tta.report.analysis import Analysis
 from soda_tta.report.commands import deployment_commands, reproduce_command
+from soda_tta.report.condition_pictures import adaptor_sections, condition_pictures
 from soda_tta.report.examples import ALIKE, make_examples, most_changed
 from soda_tta.report.headline import headline
 from soda_tta.report.labels import UNKNOWN, Labels
 from soda_tta.report.page import Figure, render
 from soda_tta.report.predictions import ClassChange, Mistake, total_variation
 from soda_tta.report.record import RunRecord
-from soda_tta.report.response import measure_response
-from soda_tta.report.response_text import describe_response
 from soda_tta.types import Array
 
 CLASSES_SHOWN = 8  # at most, among those that gained and among those that lost
@@ -45,13 +44,21 @@ def run_page(analysis: Analysis, labels: Labels | None, images: Images | None) -
         examples=_examples(analysis, labels, images),
         nothing_moved=_nothing_moved(record),
         alike=ALIKE,
-        adaptor=_adaptor(record, images),
+        unfamiliar=_unfamiliar(record),
+        pictures=condition_pictures(record, analysis.conditions, images),
+        adaptors=adaptor_sections(record, images),
+        answers=answers_of(record),
         curves=_curves(record),
         confidence=_confidence(analysis),
-        card=flattened(record.card),
+        # the section of the conditions shows what it says about them
+        card=flattened({name: fact for name, fact in record.card.items() if name != "mixed"}),
         reproduce=reproduce_command(record),
         deployment=deployment_commands(record),
     )
+
+
+def _unfamiliar(record: RunRecord) -> str | None:
+    return None if record.conditions is None else unfamiliar_sentence(record.conditions.unfamiliar)
 
 
 def _gained(changes: list[ClassChange]) -> list[ClassChange]:
@@ -168,31 +175,6 @@ def _predictions_of(
     return rows
 
 
-def _adaptor(record: RunRecord, images: Images | None) -> dict[str, Any] | None:
-    """The adaptor, as it describes itself and as measured; None if there is none."""
-    if record.adaptor is None or isinstance(record.adaptor, Identity):
-        return None
-    response = measure_response(record.adaptor, record.size, images)
-    kind = "generated pictures" if response.synthetic else "images of this run"
-    basis = f"{response.pictures} {kind}"
-    tone = f"Tone: the mean output of each pixel value, on {basis}. The dotted line is no change."
-    if not response.common:
-        tone += " This adaptor depends on the image, so each image has a curve of its own."
-    frequency = (
-        "Detail: the share of a faint grating that passes the adaptor, from coarse (left) to "
-        "fine (right). 1 is unchanged, less is smoothed, more is sharpened."
-    )
-    return {
-        "description": record.adaptor.describe(),
-        "measured": describe_response(response),
-        "basis": basis,
-        "figures": [
-            Figure(figures.tone_curve(response), tone),
-            Figure(figures.frequency_response(response), frequency),
-        ],
-    }
-
-
 def _curves(record: RunRecord) -> list[Figure]:
     """The objective and the mutual information of each step."""
     if not record.history:
@@ -253,3 +235,11 @@ def flattened(card: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
         rows.append((prefix + name, "none" if value is None else masked(text)))
     return rows
+
+
+def answers_of(record: RunRecord) -> dict[str, str | None] | None:
+    """How responses become answers, and what was stated; None if the responses are the answers."""
+    if record.adaptor is None or record.adaptor.answering.is_plain:
+        return None
+    stated = (record.card.get("answering") or {}).get("prior")
+    return {"does": record.adaptor.answering.describe(), "prior": stated}

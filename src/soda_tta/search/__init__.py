@@ -3,7 +3,8 @@
 Adding a search: one file here, and one line in `SEARCHES`.
 """
 
-from soda_tta.search.economy import EconomySearch, EconomySettings
+from soda_tta.search.economy import EconomySearch
+from soda_tta.search.economy_settings import EconomySettings
 from soda_tta.search.evolution import Evolution, EvolutionSearch
 from soda_tta.search.first_order import Backprop, BackpropSearch
 from soda_tta.search.per_image import PerImage, PerImageSearch

@@ -8,53 +8,23 @@ replays its transcript (`box/wrappers/recorded.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search.cache import Cache
 from soda_tta.search.deck import Deck
-from soda_tta.search.evolution import Evolution, EvolutionSearch
-from soda_tta.search.pursuit import Pursuit
+from soda_tta.search.economy_settings import EconomySettings
+from soda_tta.search.evolution import EvolutionSearch
 from soda_tta.search.question import Question, Round
+from soda_tta.search.race import Race, spread
 from soda_tta.types import Array
 
 CHECK_EVERY = 4  # generations between two checks on images held out from evolution
 STAGES = ("pursuit", "evolution", "done")
 COUNTS = ("spent", "reported", "rounds", "generations", "cut_short")  # kept in a state
 HELD_OUT = 3  # one in so many images is held out from evolution
-
-
-@dataclass(frozen=True, kw_only=True)
-class EconomySettings:
-    """What an `EconomySearch` needs apart from the data.
-
-    Parameters
-    ----------
-    pursuit, evolution : the settings of the two stages.
-    moves : the moves that pursuit may make, one per row.
-    units : first deviation of each parameter in evolution, relative to sigma.
-    batch : images per round.
-    queries : the most queries to spend.
-    loss_of_each : probabilities of a batch, and the places of its images, to one loss per
-        independent image; pursuit minimises their mean.
-    loss : probabilities of a batch to one loss; evolution minimises it.
-    seed : everything random follows from it.
-    kept_back : queries that evolution must leave unspent.
-    """
-
-    pursuit: Pursuit
-    evolution: Evolution
-    moves: Array
-    units: Array
-    batch: int
-    queries: int
-    loss_of_each: Callable[[Array, Array], Array]
-    loss: Callable[[Array], float]
-    seed: int = 0
-    kept_back: int = 0
 
 
 class EconomySearch:
@@ -74,7 +44,7 @@ class EconomySearch:
         start = np.zeros(settings.moves.shape[1])
         self.cache = Cache(start, before)
         self.deck = Deck(self.count, settings.batch, settings.seed)
-        self.pursuit = settings.pursuit.start(start, settings.moves)
+        self.pursuit = settings.pursuit.start(start, settings.moves, settings.starts)
         self.evolution: EvolutionSearch | None = None  # begins where pursuit ends
         self.evolution_start = start
         self.stage = "pursuit"  # then "evolution", then "done"
@@ -83,10 +53,16 @@ class EconomySearch:
         self.reported = 0  # queries that completed rounds account for
         self.rounds = 0
         self.cut_short = False  # the budget ran out earlier than planned: queries were lost
-        self.images: Array | None = None  # of the round of pursuit in progress
+        self.race: Race | None = None  # the round of pursuit in progress
         self.score: float | None = None  # loss of `theta` on the held-out images
         self.generations = 0  # in the current block of evolution
         self.question: Question | None = None  # asked and not yet told
+
+    def begin_at(self, theta: Array, images: Array, rows: Array) -> None:
+        """Begin elsewhere than at the images as they are; some responses there are known."""
+        self.theta = np.array(theta, np.float64)
+        self.pursuit = self.settings.pursuit.start(self.theta, self.settings.moves)
+        self.cache.move(self.theta, images, rows)
 
     def ask(self, left: int | None = None) -> Question | None:
         """The next question, or None when the search has ended.
@@ -134,7 +110,7 @@ class EconomySearch:
         self.cut_short |= planned and not within_budget
         return planned and within_budget
 
-    def _complete_round(self, length: float, probabilities: Array) -> Round:
+    def _complete_round(self, length: float, probabilities: Iterable[Array]) -> Round:
         losses = tuple(self.settings.loss(rows) for rows in probabilities)
         queries = self.spent - self.reported
         self.reported = self.spent
@@ -144,35 +120,61 @@ class EconomySearch:
     # -- pursuit ---------------------------------------------------------------------------------
 
     def _next_of_pursuit(self, left: int | None) -> Question | None:
-        if self.images is None:
-            if self.pursuit.done:
-                self._begin_evolution(self.theta)
-                return None
-            images = self.deck.deal()
-            if not self._affordable(len(self.pursuit.ask()) * len(images), left):
-                self._begin_evolution(self.theta)
-                return None
-            self.images = images
-        missing = self.cache.missing(self.images)
+        if self.race is None and (self.pursuit.done or not self._begin_race(left)):
+            self._begin_evolution(self.theta)
+            return None
+        assert self.race is not None
+        missing = self.cache.missing(self.race.images)
         if len(missing):
             return Question(self.cache.theta[None], missing)
-        return Question(self.pursuit.ask()[1:], self.images)
+        rivals = self.pursuit.ask()[1:]
+        return Question(rivals[self.race.running], self.race.next_images)
+
+    def _begin_race(self, left: int | None) -> bool:
+        """Deal the images of a round, if it can be afforded."""
+        pursuit = self.settings.pursuit
+        images = spread(self.deck.deal())
+        points = len(self.pursuit.ask())
+        if not self._affordable(pursuit.queries(points, len(images)), left):
+            return False
+        self.race = Race(images, points, self.classes, pursuit.heats)
+        return True
 
     def _told_of_pursuit(self, question: Question, probabilities: Array) -> Round | None:
-        assert self.images is not None
-        if len(self.cache.missing(self.images)):
+        race = self.race
+        assert race is not None
+        if len(self.cache.missing(race.images)):
             self.cache.add(question.images, probabilities[0])
             return None
+        race.tell(probabilities)
+        gains, errors = self._gains(race)
+        race.drop(gains)
+        if not race.done:
+            return None
         points = self.pursuit.ask()
-        rows = np.concatenate([self.cache.of(self.images)[None], probabilities])
-        loss_of_each = self.settings.loss_of_each
-        self.pursuit.tell(np.array([loss_of_each(each, self.images) for each in rows]))
+        current = self.cache.of(race.images)
+        # a rival that left the race early is not taken: it met fewer images
+        finished = np.isin(np.arange(len(gains)), race.running)
+        self.pursuit.tell_gains(gains, np.where(finished, errors, np.inf))
         self.theta = self.pursuit.theta
-        chosen = np.flatnonzero((points == self.theta).all(axis=1))
-        if len(chosen) and chosen[0] > 0:
-            self.cache.move(self.theta, self.images, rows[chosen[0]])
-        self.images = None
-        return self._complete_round(self.pursuit.length, rows)
+        chosen = np.flatnonzero((points[1:] == self.theta).all(axis=1) & finished)
+        if len(chosen):
+            self.cache.move(self.theta, race.images, race.rows[chosen[0]])
+        self.race = None
+        return self._complete_round(self.pursuit.length, [current, *race.rows])
+
+    def _gains(self, race: Race) -> tuple[Array, Array]:
+        """Of every rival over the current point, on the images it met: mean and standard error."""
+        current = self.cache.of(race.images)
+        gains = []
+        errors = []
+        for rows in race.rows:
+            images = race.images[: len(rows)]
+            before = self.settings.loss_of_each(current[: len(rows)], images)
+            gain = before - self.settings.loss_of_each(rows, images)
+            gains.append(gain.mean())
+            errors.append(gain.std() / np.sqrt(len(gain)))
+        return np.array(gains), np.array(errors)
 
     # -- evolution -------------------------------------------------------------------------------
 
@@ -249,7 +251,9 @@ class EconomySearch:
             arrays |= {f"evolution.{name}": a for name, a in self.evolution.state().items()}
             arrays["evolution.start"] = self.evolution_start
         arrays["theta"] = self.theta
-        arrays["images"] = np.zeros(0, np.int64) if self.images is None else self.images
+        if self.race is not None:
+            arrays["images"] = self.race.images
+            arrays |= {f"race.{name}": array for name, array in self.race.state().items()}
         arrays["score"] = np.array(np.nan if self.score is None else self.score, np.float64)
         counts = [STAGES.index(self.stage), *(getattr(self, name) for name in COUNTS)]
         arrays["counts"] = np.array([*counts, self.deck.rounds], np.int64)
@@ -264,7 +268,11 @@ class EconomySearch:
             assert self.evolution is not None
             self.evolution.restore(part_of(state, "evolution."))
         self.theta = state["theta"]
-        self.images = state["images"] if len(state["images"]) else None
+        self.race = None
+        if "images" in state:
+            points = len(self.pursuit.ask())
+            self.race = Race(state["images"], points, self.classes, self.settings.pursuit.heats)
+            self.race.restore(part_of(state, "race."))
         score = state["score"].item()
         self.score = None if np.isnan(score) else score
         stage, *counts, rounds = state["counts"].tolist()

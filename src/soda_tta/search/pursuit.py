@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soda_tta.errors import MethodError
+from soda_tta.search.race import queries_of
 from soda_tta.settings import setting
 from soda_tta.types import Array
 
@@ -25,21 +26,27 @@ class Pursuit:
     caution: float = setting(1.0, "standard errors by which a move must gain to be taken")
     shorten: float = setting(0.6, "factor of the moves' length after a round without a move")
     patience: int = setting(3, "consecutive rounds without a move that end the search")
+    heats: int = setting(1, "heats of a round; after each, the better half goes on")
 
     def __post_init__(self) -> None:
         plausible = 0 < self.shorten < 1 and self.patience >= 1
-        if not (self.tried >= 3 and self.caution >= 0 and plausible):
+        if not (self.tried >= 3 and self.caution >= 0 and plausible and 1 <= self.heats <= 5):
             raise MethodError(
-                "pursuit needs tried >= 3, caution >= 0, 0 < shorten < 1 and patience >= 1."
+                "pursuit needs tried >= 3, caution >= 0, 0 < shorten < 1, patience >= 1 "
+                "and 1 <= heats <= 5."
             )
 
     def candidates(self, moves: int) -> tuple[int, int]:
-        """Queries per image: in the first round, and in each of the others."""
+        """Points of the first round, and of each of the others."""
         return 1 + moves, 1 + self.tried + 4
 
-    def start(self, theta: Array, moves: Array) -> PursuitSearch:
-        """Begin at `theta` with these moves, one per row."""
-        return PursuitSearch(self, theta, moves)
+    def queries(self, points: int, images: int) -> int:
+        """What a round of so many points on so many images costs."""
+        return queries_of(points, images, self.heats)
+
+    def start(self, theta: Array, moves: Array, starts: Array | None = None) -> PursuitSearch:
+        """Begin at `theta` with these moves, one per row; the first round also tries `starts`."""
+        return PursuitSearch(self, theta, moves, starts)
 
 
 class PursuitSearch:
@@ -55,10 +62,13 @@ class PursuitSearch:
     array([ 2., -1.,  0.,  0.])
     """
 
-    def __init__(self, settings: Pursuit, theta: Array, moves: Array) -> None:
+    def __init__(
+        self, settings: Pursuit, theta: Array, moves: Array, starts: Array | None = None
+    ) -> None:
         self.settings = settings
         self.moves = np.asarray(moves, np.float64)
         self.theta = np.array(theta, np.float64)
+        self.starts = np.empty((0, len(self.theta))) if starts is None else np.asarray(starts)
         self.gains = np.full(len(moves), np.inf)  # of each move when it was last tried
         self.length = 1.0  # factor of the moves
         self.failures = 0  # consecutive rounds without a move
@@ -77,7 +87,7 @@ class PursuitSearch:
     def _steps(self) -> Array:
         singles = self.length * self.moves[self._order()]
         if not self.rounds:
-            return singles
+            return np.concatenate([singles, self.starts - self.theta])
         first, second, third = singles[:3]
         sums = [first + second, first + third, second + third, first + second + third]
         return np.array([*singles, *sums])
@@ -89,14 +99,23 @@ class PursuitSearch:
     def tell(self, losses: Array) -> None:
         """Losses of the points, as (points, images); the mean over the images is what counts."""
         losses = np.asarray(losses, np.float64)
-        order = self._order()
         steps = self._steps()
         if losses.shape[:1] != (1 + len(steps),):
             raise ValueError(f"{losses.shape} losses for {1 + len(steps)} points.")
         gain = losses[0] - losses[1:]
-        margin = self.settings.caution * gain.std(1) / np.sqrt(gain.shape[1])
-        cautious_gain = gain.mean(1) - margin
-        self.gains[order] = gain.mean(1)[: len(order)]
+        self.tell_gains(gain.mean(1), gain.std(1) / np.sqrt(gain.shape[1]))
+
+    def tell_gains(self, gains: Array, errors: Array) -> None:
+        """The mean gain of each step over the current point, and its standard error.
+
+        An infinite error means that the step was given up early: it is not taken.
+        """
+        order = self._order()
+        steps = self._steps()
+        finished = np.isfinite(errors)
+        margin = self.settings.caution * np.where(finished, errors, 0)
+        cautious_gain = np.where(finished, gains - margin, -np.inf)
+        self.gains[order] = gains[: len(order)]
         best = int(cautious_gain.argmax())
         if cautious_gain[best] > 0:
             self.theta = self.theta + steps[best]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from soda_tta.errors import RunError
+from soda_tta.foreign_json import parse_json
 from soda_tta.foreign_text import quoted
 
 LARGEST = 2**53  # a larger whole number is not exact in JSON
@@ -112,6 +113,7 @@ ENTRIES = {
     "chosen_lr": optional(NUMBER),
     "reliable": optional(COUNT),
     "averaged": optional(FLAG),
+    "answers": optional(TEXT),
     "stopped": STOPPED,
     "reason": TEXT,
     "queries": optional(object_of(COUNT)),
@@ -136,6 +138,11 @@ ENTRIES = {
     "next_steps": list_of(TEXT),
     "earlier_verdicts": list_of(OBJECT),
     "groups": optional(OBJECT),
+    "helper": optional(OBJECT),
+    "condition_by": optional(OBJECT),
+    "mixed": optional(OBJECT),
+    "mixed.unfamiliar": COUNT,
+    "mixed.conditions": list_of(OBJECT),
 }
 
 
@@ -162,3 +169,19 @@ def entry(path: Path, facts: dict[str, Any], name: str) -> Any:
             "with another out=."
         )
     return facts[name]
+
+
+def read_card(path: Path, version: int) -> dict[str, Any]:
+    """The card in a file, which must be of this version of the format."""
+    try:
+        facts = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        raise RunError(f"{path.parent} holds no run (there is no {path.name}).") from None
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {quoted(error)}") from error
+    if not isinstance(facts, dict) or facts.get("format") != version:
+        raise RunError(
+            f"{path} was written by another version of this package; read it with that version."
+        )
+    check_entries(path, facts)
+    return facts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from soda_tta.errors import StorageError
@@ -24,9 +25,12 @@ class PartialAnswers:
     def __init__(self, path: Path | None) -> None:
         self.path = path
 
-    def file(self) -> AnswerFile:
-        """The responses received so far."""
-        return AnswerFile(self.path)
+    def file(self, view: str | None = None) -> AnswerFile:
+        """The responses received so far, to the images or to another view of them."""
+        return AnswerFile(self.path if view is None else self._of_view(view))
+
+    def _of_view(self, view: str) -> Path | None:
+        return None if self.path is None else self.path.with_name(f"{self.path.name}.view-{view}")
 
     def book(self) -> Book:
         """Every query, written down before it is sent."""
@@ -41,6 +45,8 @@ class PartialAnswers:
         """Delete everything: the answers are complete, or there are none."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+            for path in self.path.parent.glob(f"{escape(self.path.name)}.view-*"):
+                path.unlink(missing_ok=True)
         self.book().remove()
 
 

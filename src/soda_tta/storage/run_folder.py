@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from soda_tta.errors import RunError
-from soda_tta.foreign_json import parse_json
-from soda_tta.foreign_text import quoted
 from soda_tta.storage.answers import AnswerFile
 from soda_tta.storage.atomic import make_folder, replacing, write_bytes, write_text
 from soda_tta.storage.book import Book
-from soda_tta.storage.card_check import check_entries
+from soda_tta.storage.card_check import read_card
 from soda_tta.storage.journal import Journal, encoded
 from soda_tta.storage.locks import locked
 from soda_tta.storage.same_run import check_same_begin, check_same_run
@@ -37,6 +35,7 @@ EVIDENCE = "evidence.safetensors"
 HISTORY = "history.jsonl"
 PREDICTIONS = "predictions.csv"
 TO_LABEL = "label-these.csv"
+SAMPLE = "sample"  # which images of an archive the run has
 IDENTITY = "begun.txt"  # what was begun here before there was a card
 WORKING = "working"  # what is only needed to continue the run
 BILLED = (".answers", ".jsonl", ".transcript")  # suffixes of files that hold billed work
@@ -112,17 +111,25 @@ class RunFolder:
             check_same_begin(folder.path, folder.path / WORKING / IDENTITY, identity)
             yield folder
 
+    def check_free(self, resume: bool) -> None:
+        """Refuse a folder that holds something else than a run to continue."""
+        if self.path is None or not self.path.exists():
+            return
+        if self.holds_run and not resume:
+            raise RunError(
+                f"{self.path} already holds a run; continue it with resume=True, "
+                "or choose another out=."
+            )
+        if self.holds_run or not self.path.is_dir():
+            return
+        if not all(self._is_left_by_a_start(path) for path in self.path.iterdir()):
+            raise RunError(f"{self.path} is not an empty folder; choose another out=.")
+
     def _prepare(self, card: dict[str, Any], resume: bool) -> None:
         assert self.path is not None
+        self.check_free(resume)
         if self.holds_run:
-            if not resume:
-                raise RunError(
-                    f"{self.path} already holds a run; continue it with resume=True, "
-                    "or choose another out=."
-                )
             check_same_run(self.path, self.read_card(), card)
-        elif not all(self._is_left_by_a_start(path) for path in self.path.iterdir()):
-            raise RunError(f"{self.path} is not an empty folder; choose another out=.")
         remove_left_over(self.path)  # a crash came while a file was written
         if not self.ended:  # also one that was interrupted: it is at work again
             facts = self.read_card() if self.holds_run else card
@@ -142,7 +149,8 @@ class RunFolder:
 
     def _is_kept_from_a_start(self, path: Path) -> bool:
         """Whether this is billed work from before the run: its ledger, or a found convention."""
-        return path.name in (IDENTITY, "convention.transcript") or path == self.book().path
+        names = (IDENTITY, SAMPLE, "convention.transcript")
+        return path.name in names or path == self.book().path
 
     # -- what the folder holds -------------------------------------------------------------------
 
@@ -167,31 +175,17 @@ class RunFolder:
     @property
     def adaptor_path(self) -> Path:
         """Where its adaptor is, or will be."""
-        assert self.path is not None
-        return self.path / ADAPTOR
+        return Path(self.path or "") / ADAPTOR
 
     @property
     def candidate_path(self) -> Path:
         """Where the adaptor that was judged is, or will be."""
-        assert self.path is not None
-        return self.path / CANDIDATE
+        return Path(self.path or "") / CANDIDATE
 
     def read_card(self) -> dict[str, Any]:
         """`run.json`: the protocol card and, once the run has ended, the outcome."""
         assert self.path is not None
-        path = self.path / CARD
-        try:
-            facts = parse_json(path.read_bytes())
-        except FileNotFoundError:
-            raise RunError(f"{self.path} holds no run (there is no {CARD}).") from None
-        except (OSError, ValueError) as error:
-            raise RunError(f"{path} cannot be read: {quoted(error)}") from error
-        if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-            raise RunError(
-                f"{path} was written by another version of this package; read it with that version."
-            )
-        check_entries(path, facts)
-        return facts
+        return read_card(self.path / CARD, FORMAT)
 
     # -- while the run is at work ----------------------------------------------------------------
 
@@ -208,8 +202,7 @@ class RunFolder:
 
     def transcript(self, name: str) -> Transcript | None:
         """The responses a method, or one step of it, has received; None for a run in memory."""
-        path = self._working(f"{name}.transcript")
-        return None if path is None else Transcript(path)
+        return None if self.path is None else Transcript(self.path / WORKING / f"{name}.transcript")
 
     def training(self, name: str) -> TrainingFiles:
         """The steps and checkpoints of one training."""
@@ -217,6 +210,10 @@ class RunFolder:
         if folder is None:
             return TrainingFiles(Journal(None), None)
         return TrainingFiles(Journal(folder / HISTORY), folder / "checkpoint.safetensors")
+
+    def sample_path(self) -> Path | None:
+        """Where the sample of an archive is kept; None for a run that has ended."""
+        return None if self.ended else self._working(SAMPLE)
 
     def seconds_path(self) -> Path | None:
         """Where a stopwatch notes its time."""
@@ -231,18 +228,18 @@ class RunFolder:
 
     def write_answers(self, before: Array, after: Array | None, clean: Array | None = None) -> None:
         """Replace the probabilities of all images, without and with adapting, and of clean ones."""
-        assert self.path is not None
         arrays = {"before": before, "after": after, "clean": clean}
-        contiguous = {
-            name: np.ascontiguousarray(rows) for name, rows in arrays.items() if rows is not None
-        }
-        write_bytes(self.path / ANSWERS, save(contiguous))
+        self._write_arrays(ANSWERS, arrays)
 
     def write_evidence(self, arrays: dict[str, Array]) -> None:
         """Replace the responses that the candidate was judged by."""
+        self._write_arrays(EVIDENCE, arrays)
+
+    def _write_arrays(self, name: str, arrays: Mapping[str, Array | None]) -> None:
         assert self.path is not None
-        contiguous = {name: np.ascontiguousarray(each) for name, each in arrays.items()}
-        write_bytes(self.path / EVIDENCE, save(contiguous))
+        present = {key: each for key, each in arrays.items() if each is not None}
+        contiguous = {key: np.ascontiguousarray(each) for key, each in present.items()}
+        write_bytes(self.path / name, save(contiguous))
 
     def read_evidence(self) -> dict[str, Array] | None:
         """The responses that the candidate was judged by; None if there are none."""
@@ -257,26 +254,29 @@ class RunFolder:
 
     def write_history(self, steps: list[dict[str, Any]]) -> None:
         """Replace the history."""
-        assert self.path is not None
-        write_bytes(self.path / HISTORY, b"".join(encoded(step) for step in steps))
+        write_bytes(Path(self.path or "") / HISTORY, b"".join(encoded(step) for step in steps))
 
-    def write_predictions(self, names: list[str], before: Array, after: Array | None) -> None:
+    def write_predictions(
+        self, names: list[str], before: Array, after: Array | None, routes: Any = None
+    ) -> None:
         """Replace the table that people and spreadsheets read."""
-        assert self.path is not None
-        with (
-            replacing(self.path / PREDICTIONS) as temporary,
-            temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
-        ):
-            write_predictions(file, names, before, after)
+        with self._table(PREDICTIONS) as file:
+            write_predictions(file, names, before, after, routes)
 
     def write_to_label(self, names: list[str]) -> None:
         """Replace the list of images whose labels would settle the verdict."""
+        with self._table(TO_LABEL) as file:
+            write_to_label(file, names)
+
+    @contextmanager
+    def _table(self, name: str) -> Iterator[TextIO]:
+        """A table to write, which replaces the file of this name when it is complete."""
         assert self.path is not None
         with (
-            replacing(self.path / TO_LABEL) as temporary,
+            replacing(self.path / name) as temporary,
             temporary.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
         ):
-            write_to_label(file, names)
+            yield file
 
     def finish(self) -> None:
         """Remove what is only needed to continue the run."""

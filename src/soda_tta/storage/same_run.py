@@ -17,8 +17,10 @@ IDENTITY = (
     "seed",
     "budget",
     "images",
+    "condition_by",
     "clean",
     "box",
+    "helper",
 )  # what makes two runs the same
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from soda_tta.types import Array
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+ROUTE_COLUMNS = ("condition", "distance")
 HERE = "./"  # the same file, and no formula
 
 
@@ -40,18 +41,31 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def write_predictions(file: TextIO, names: list[str], before: Array, after: Array | None) -> None:
-    """Write one row per image; what a stopped run did not answer stays empty."""
+def write_predictions(
+    file: TextIO, names: list[str], before: Array, after: Array | None, routes: Any = None
+) -> None:
+    """Write one row per image; what a stopped run did not answer stays empty.
+
+    With `routes` (see `conditions.Routes`) two columns say which condition each image belongs to.
+    """
     writer = csv.writer(file)
     head = ["image", "before", "before_confidence", "after", "after_confidence", "changed"]
-    writer.writerow(head)
+    writer.writerow(head if routes is None else [*head, *ROUTE_COLUMNS])
     for index, name in enumerate(names):
         first = best_class(before[index])
         second = None if after is None else best_class(after[index])
         row: list[Any] = [as_cell(name), *(first or ())]
         if first is not None and second is not None:
             row += [*second, int(first[0] != second[0])]
+        if routes is not None:
+            row += [""] * (len(head) - len(row)) + route_cells(routes, index)
         writer.writerow(row)
+
+
+def route_cells(routes: Any, index: int) -> list[str]:
+    """The condition of an image, empty if it is unlike all of them, and its distance."""
+    condition = str(int(routes.conditions[index])) if routes.familiar[index] else ""
+    return [condition, f"{routes.distances[index]:.3f}"]
 
 
 def best_class(probabilities: Array) -> tuple[int, str] | None:

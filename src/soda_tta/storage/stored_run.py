@@ -23,6 +23,9 @@ NOT_ENDED = (
     "--resume. This page shows its progress so far."
 )
 NOT_ANSWERED = "The adapted images were not evaluated. Continue the run with --resume."
+NOT_WANTED = (
+    "The adapted images were not evaluated, because of --answers none. 'soda-tta apply' does it."
+)
 
 
 @dataclass
@@ -78,7 +81,13 @@ def _read_answers(stored: StoredRun) -> None:
     stored.after = after
     stored.clean = answers.get("clean")
     if stored.after is None:
-        stored.missing.append(NOT_ANSWERED)
+        stored.missing.append(unanswered(stored.facts))
+
+
+def unanswered(facts: dict[str, Any]) -> str:
+    """Why a run has no answers to adapted images."""
+    wanted = facts.get("answers") != "none" or facts.get("stopped") == "interrupted"
+    return NOT_ANSWERED if wanted else NOT_WANTED
 
 
 def check_answers(before: Array, after: Array | None) -> None:

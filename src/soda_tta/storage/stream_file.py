@@ -29,3 +29,17 @@ def read_stream_file(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             f"{path} was written by another version of this package; read it with that version."
         )
     return arrays, facts
+
+
+def check_same_model(path: str | Path, saved: dict[str, Any], current: dict[str, Any]) -> None:
+    """Refuse a stream that was saved in front of another model; both are cards of a box."""
+    if saved["fingerprint"] != current["fingerprint"]:
+        raise RunError(
+            f"{path} belongs to another model ({saved['fingerprint']}); "
+            "start a new stream for this one."
+        )
+    if saved != current:
+        raise RunError(
+            f"{path} was learned with {saved}, and this model is {current}; "
+            "specify the same facts about the model."
+        )

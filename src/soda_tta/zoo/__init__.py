@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import nn
 
-from soda_tta.box import Box, Input, ModuleBox, OnnxBox
+from soda_tta.box import Box, Input, ModuleBox, OnnxBox, load_box
 from soda_tta.data.home import cache_home, data_file
 from soda_tta.errors import SodaError
 from soda_tta.protocols.onnx_files import export_onnx
@@ -40,7 +40,8 @@ class Entry:
     load : callable
         Builds the network with its trained weights; it returns logits of normalised images.
     weights : callable
-        The path of the file that the weights come from.
+        The path of the file that the weights come from. A .tflite file is the model itself, and is
+        a black box only.
     input : Input
         Size and normalisation of the images it was trained on.
     """
@@ -65,6 +66,13 @@ def from_data_home(build: Callable[[], nn.Module], name: str, input: Input) -> E
     return Entry(load, lambda: data_file(weights), input)
 
 
+def only_black() -> nn.Module:
+    """In place of a network that exists as a TFLite file alone."""
+    raise SodaError(
+        "this model is a TFLite file, which shows only probabilities; choose another of the zoo."
+    )
+
+
 ENTRIES = {
     "cifar10_resnet20": from_data_home(lambda: cifar_resnet(3, 10), "cifar10_resnet20", CIFAR10),
     "cifar10_resnet32": from_data_home(lambda: cifar_resnet(5, 10), "cifar10_resnet32", CIFAR10),
@@ -77,6 +85,11 @@ ENTRIES = {
     "imagenet_resnet50": from_data_home(imagenet_resnet50, "imagenet_resnet50.fp16", IMAGENET),
     "imagenet_efficientnet_lite0": Entry(
         efficientnet_lite0, weights_path, replace(LITE, size=(224, 224))
+    ),
+    "imagenet_mobilenet_v2_int8": Entry(
+        only_black,
+        lambda: data_file("models/coral/mobilenet_v2_1.0_224_quant.tflite"),
+        Input(size=(224, 224)),
     ),
     "pacs_photo_lite0": Entry(
         lambda: pacs_classifier("photo"), lambda: head_path("photo"), replace(LITE, size=(227, 227))
@@ -149,10 +162,13 @@ def deployed(name: str, kind: str = "onnx", threads: int | None = None) -> Box:
     name : str
         A key of `ENTRIES`.
     kind : str, default "onnx"
-        "onnx" returns probabilities only; "module" is a white box.
+        "onnx" returns probabilities only, as a TFLite file does; "module" is a white box.
     threads : int, optional
         Threads of ONNX Runtime; by default as many as there are cores.
     """
     if kind == "module":
         return ModuleBox(module(name), input=find(name).input, logits=True)
+    weights = find(name).weights()
+    if weights.suffix == ".tflite":
+        return load_box(weights, threads=threads, background=True)
     return OnnxBox(onnx_path(name), threads=threads)

@@ -1,4 +1,4 @@
-"""A small deployed model and a shift that need no download: hazy digits.
+"""A small deployed model and shifts that need no download: hazy and noisy digits.
 
 scikit-learn's digits become small colour images. A small network is trained on one half in seconds
 and exported to ONNX. Haze covers the other half.
@@ -19,6 +19,8 @@ from soda_tta.types import Array
 
 SIZE = 16  # pixels per side; the originals have 8
 VEIL, CONTRAST, GRAIN = 0.6, 0.2, 0.05  # haze: veil + contrast * image + grain * normal noise
+NOISE = 0.7  # deviation of the noise of noisy digits
+CONDITIONS = ("clean", "hazy", "noisy")  # of mixed digits, a third each
 TRAINING_EPOCHS = 12
 MEAN = (0.5, 0.5, 0.5)
 STD = (0.25, 0.25, 0.25)
@@ -89,6 +91,51 @@ def haze(images: Array, seed: int) -> Array:
     """
     noise = np.random.default_rng([seed, 1]).standard_normal(images.shape, np.float32)
     return np.clip(VEIL + CONTRAST * images + GRAIN * noise, 0, 1).astype(np.float32)
+
+
+def noisy(images: Array, seed: int) -> Array:
+    """Add noise to images.
+
+    Parameters
+    ----------
+    images : float32 array of shape (n, 3, height, width), in [0, 1]
+    seed : int
+        Seed of the noise.
+
+    Examples
+    --------
+    >>> images = noisy(np.full((4, 3, 16, 16), 0.5, np.float32), seed=0)
+    >>> float(images.min()), float(images.max())
+    (0.0, 1.0)
+    """
+    noise = np.random.default_rng([seed, 3]).standard_normal(images.shape, np.float32)
+    return np.clip(images + NOISE * noise, 0, 1).astype(np.float32)
+
+
+def mixed(images: Array, seed: int) -> tuple[Array, Array]:
+    """A third of the images each clean, hazy and noisy, in random order.
+
+    Parameters
+    ----------
+    images : float32 array of shape (n, 3, height, width), in [0, 1]
+    seed : int
+        Seed of the noise and of the choice.
+
+    Returns
+    -------
+    (images, conditions) : the images, and the place in `CONDITIONS` of each
+
+    Examples
+    --------
+    >>> images, conditions = mixed(np.zeros((6, 3, 16, 16), np.float32), seed=0)
+    >>> [CONDITIONS[place] for place in sorted(conditions)]
+    ['clean', 'clean', 'hazy', 'hazy', 'noisy', 'noisy']
+    """
+    random = np.random.default_rng([seed, 2])
+    conditions = random.permutation(len(images)) % len(CONDITIONS)
+    noise = NOISE * random.standard_normal(images.shape, np.float32)
+    versions = np.stack([images, haze(images, seed), np.clip(images + noise, 0, 1)])
+    return versions[conditions, np.arange(len(images))], conditions
 
 
 def hazy_digits(folder: str | Path, seed: int = 0) -> tuple[Path, Path]:

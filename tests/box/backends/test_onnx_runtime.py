@@ -275,3 +275,25 @@ def test_a_model_and_its_weights_may_be_links_into_a_cache(tiny_onnx, tmp_path: 
     expected = box.fingerprint()
     box.path = tmp_path / "shown" / "model.onnx"
     assert box.fingerprint() == expected
+
+
+@pytest.mark.parametrize("name", ["cpu", "CPU", "CPUExecutionProvider"])
+def test_the_provider_can_be_chosen(tiny_onnx, images: np.ndarray, name: str) -> None:
+    path = tiny_onnx()
+    box = OnnxBox(path, provider=name)
+    assert box.session.get_providers() == ["CPUExecutionProvider"]
+    np.testing.assert_array_equal(box(images), OnnxBox(path)(images))
+
+
+def test_a_provider_that_is_not_there_is_refused_with_those_that_are(tiny_onnx) -> None:
+    with pytest.raises(BoxError, match=r"has no provider 'abacus'; choose from: .*cpu.*onnxrun"):
+        OnnxBox(tiny_onnx(), provider="abacus")
+
+
+def test_a_provider_that_does_not_start_is_not_replaced_by_the_cpu(tiny_onnx, monkeypatch) -> None:
+    import onnxruntime
+
+    both = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
+    with pytest.raises(BoxError, match="CUDAExecutionProvider"):
+        OnnxBox(tiny_onnx(), provider="cuda")

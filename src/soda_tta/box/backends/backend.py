@@ -11,7 +11,12 @@ from soda_tta.box.facts import INPUT_FACTS, OUTPUT_FACTS
 from soda_tta.box.input import Input
 from soda_tta.errors import BoxError
 
-NOT_OPTIONS = ("facts", "input", "source")  # parameters of constructors that `load_box` fills
+NOT_OPTIONS = (
+    "facts",
+    "input",
+    "source",
+    "connect_to",
+)  # parameters of constructors that `load_box` fills
 
 
 class Backend(Box):

@@ -14,10 +14,18 @@ SENT_AT_ONCE = 2**16  # bytes between two looks at the clock
 
 
 class Deadlines:
-    """The network as `httpcore` uses it, where no call waits beyond `end`."""
+    """The network as `httpcore` uses it, where no call waits beyond `end`.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    connect_to : str, optional
+        The IP address to connect to, whatever the name of the host resolves to.
+    """
+
+    def __init__(self, connect_to: str | None = None) -> None:
         import httpcore
+
+        self.connect_to = connect_to
 
         self.network = httpcore.SyncBackend()
         self.end = 0.0
@@ -31,10 +39,11 @@ class Deadlines:
             raise getattr(httpcore, f"{kind}Timeout")("the deadline has passed")
         return seconds
 
-    def connect_tcp(self, *args: Any, **options: Any) -> Any:
+    def connect_tcp(self, host: str, port: int, **options: Any) -> Any:
         """A connection whose reads and writes end at the deadline."""
         options["timeout"] = self.left("Connect")
-        return BoundedStream(self.network.connect_tcp(*args, **options), self)
+        place = self.connect_to or host
+        return BoundedStream(self.network.connect_tcp(place, port, **options), self)
 
     def sleep(self, seconds: float) -> None:
         """Called by `httpcore` between its own retries, which are turned off."""

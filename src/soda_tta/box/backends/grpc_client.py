@@ -34,6 +34,8 @@ class GrpcClient:
         PEM file of a certificate authority to trust. Default: those of the system.
     most : int
         The largest response to accept, in bytes; see `expect`.
+    connect_to : str, optional
+        The IP address to connect to, whatever the name of the host resolves to.
     """
 
     def __init__(
@@ -44,10 +46,12 @@ class GrpcClient:
         certificate_authority: str | Path | None = None,
         *,
         most: int,
+        connect_to: str | None = None,
     ) -> None:
         self.library, self.messages = libraries()
         self.address = address
         self.timeout = timeout
+        self.connect_to = connect_to
         self.metadata = [(metadata_name(name), value) for name, value in headers.items()]
         roots = root_certificates(certificate_authority) if address.secure else None
         self.credentials = self.library.ssl_channel_credentials(roots) if address.secure else None
@@ -70,6 +74,14 @@ class GrpcClient:
             ("grpc.compression_enabled_algorithms_bitset", 1),
         ]
         target = f"dns:///{self.address.place}"
+        if self.connect_to is not None:
+            host, _, port = self.address.place.rpartition(":")
+            target = literal_target(self.connect_to, port)
+            options += [
+                ("grpc.default_authority", self.address.place),
+                ("grpc.ssl_target_name_override", host),
+                ("grpc.enable_http_proxy", 0),  # a proxy would resolve the name itself
+            ]
         if self.credentials is None:
             self.channel = self.library.insecure_channel(target, options)
         else:
@@ -101,6 +113,15 @@ class GrpcClient:
         """Close the connection."""
         if self.channel is not None:
             self.channel.close()
+
+
+def literal_target(address: str, port: str) -> str:
+    """An IP address as gRPC takes it.
+
+    >>> literal_target("10.0.0.7", "8001"), literal_target("::1", "8001")
+    ('ipv4:10.0.0.7:8001', 'ipv6:[::1]:8001')
+    """
+    return f"ipv6:[{address}]:{port}" if ":" in address else f"ipv4:{address}:{port}"
 
 
 def libraries() -> tuple[Any, Any]:

@@ -63,6 +63,8 @@ class HttpClient:
         Sent with every request.
     certificate_authority : str or Path, optional
         PEM file of a certificate authority to trust. Default: those of the system.
+    connect_to : str, optional
+        The IP address to connect to, whatever the name of the host resolves to.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class HttpClient:
         timeout: float,
         headers: Mapping[str, str],
         certificate_authority: str | Path | None = None,
+        connect_to: str | None = None,
     ) -> None:
         try:
             import httpx  # noqa: F401 - it brings httpcore, and reads addresses
@@ -79,6 +82,7 @@ class HttpClient:
             ) from error
         self.context = tls_context(certificate_authority)
         self.timeout = timeout
+        self.connect_to = connect_to
         # No compression: a small response must not become a large one.
         self.headers = {
             "User-Agent": f"soda-tta/{__version__}",
@@ -111,7 +115,7 @@ class HttpClient:
         with self.lock:
             connection = self.idle.pop() if self.idle else None
         if connection is None:
-            connection = Connection(url, self.context)
+            connection = Connection(url, self.context, self.connect_to)
         try:
             sent = {**self.headers, **(headers or {})}
             with as_box_errors(url, self.timeout):
@@ -139,16 +143,21 @@ class HttpClient:
 class Connection:
     """One connection to a server, or to the proxy that the environment names for it."""
 
-    def __init__(self, url: str, context: ssl.SSLContext) -> None:
+    def __init__(self, url: str, context: ssl.SSLContext, connect_to: str | None = None) -> None:
         import httpcore
 
-        self.clock = Deadlines()
+        self.clock = Deadlines(connect_to)
         options: dict[str, Any] = dict(
             ssl_context=context, max_connections=1, network_backend=self.clock
         )
         scheme, _, rest = url.partition("://")
         proxy = getproxies().get(scheme)
         if proxy and not proxy_bypass(rest.partition("/")[0]):
+            if connect_to is not None:
+                raise BoxError(
+                    f"{url} is reached through a proxy, which chooses the server itself; "
+                    "list the addresses of the servers, or leave out replicas='dns'."
+                )
             proxy = proxy if "://" in proxy else f"http://{proxy}"
             self.pool: httpcore.ConnectionPool = httpcore.HTTPProxy(proxy, **options)
         else:

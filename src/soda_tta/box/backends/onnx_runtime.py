@@ -36,6 +36,8 @@ class OnnxBox(Backend):
         Images per run of the model. A model with a fixed batch overrides it.
     threads : int, optional
         Threads of ONNX Runtime. Default: one per physical core.
+    provider : str, default "cpu"
+        The execution provider of ONNX Runtime, such as "cuda", "coreml" or its full name.
     class_count : int, optional
         Number of all classes, for a file that returns only its top classes: their scores, and
         their indices in another output.
@@ -51,11 +53,12 @@ class OnnxBox(Backend):
         output: str | None = None,
         batch: int = 64,
         threads: int | None = None,
+        provider: str = "cpu",
         class_count: int | None = None,
         **facts: Any,
     ) -> None:
         self.path = Path(path)
-        self.session = open_session(self.path, threads)
+        self.session = open_session(self.path, threads, provider)
         image = self._image_input()
         dtype = ELEMENT_TYPES[image.type]
         metadata = self._metadata()

@@ -22,7 +22,6 @@ from soda_tta.box.backends.served import (
     QUESTION,
     ServedBox,
 )
-from soda_tta.box.box import Box
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.protocols.open_inference import (
     BINARY_EXTENSION,
@@ -58,6 +57,8 @@ class OpenInferenceBox(ServedBox):
         HTTP header for the key. In "Authorization" it is sent as a bearer token.
     certificate_authority : str or Path, optional
         PEM file of a certificate authority to trust. Default: those of the system.
+    connect_to : str, optional
+        The IP address of the server, if the name of the host has several.
     **facts
         Facts about the input (see `Input`) and the output (`logits`, `partial`).
     """
@@ -73,13 +74,13 @@ class OpenInferenceBox(ServedBox):
         api_key_env: str | None = None,
         api_key_header: str = "Authorization",
         certificate_authority: str | Path | None = None,
+        connect_to: str | None = None,
         **facts: Any,
     ) -> None:
-        check_address(url)
-        self.url = url.rstrip("/")
+        self.url = self.normal_address(url)
         self.timeout = timeout
         key = key_header(api_key_env, api_key_header)
-        self.client = HttpClient(timeout, key, certificate_authority)
+        self.client = HttpClient(timeout, key, certificate_authority, connect_to)
         image = self.read_metadata(self._model_metadata(), output, batch, facts)
         self.binary = self._offers_binary() if binary is None else binary
         if image.datatype == "FP16" and not self.binary:
@@ -92,10 +93,11 @@ class OpenInferenceBox(ServedBox):
         return isinstance(model, str) and model.startswith(("http://", "https://"))
 
     @classmethod
-    def load(cls, model: Any, options: dict[str, Any]) -> Box:
-        if "/v2/models/" not in model:
-            raise BoxError(f"{model} names no model; pass http(s)://host:port/v2/models/NAME.")
-        return super().load(model, options)
+    def normal_address(cls, url: str) -> str:
+        if "/v2/models/" not in url:
+            raise BoxError(f"{url} names no model; pass http(s)://host:port/v2/models/NAME.")
+        check_address(url)
+        return url.rstrip("/")
 
     def _model_metadata(self) -> ModelMetadata:
         try:

@@ -45,6 +45,8 @@ class OpenInferenceGrpcBox(ServedBox):
         Header (metadata) for the key. In "Authorization" it is sent as a bearer token.
     certificate_authority : str or Path, optional
         PEM file of a certificate authority to trust. Default: those of the system.
+    connect_to : str, optional
+        The IP address of the server, if the name of the host has several.
     **facts
         Facts about the input (see `Input`) and the output (`logits`, `partial`).
     """
@@ -59,13 +61,19 @@ class OpenInferenceGrpcBox(ServedBox):
         api_key_env: str | None = None,
         api_key_header: str = "Authorization",
         certificate_authority: str | Path | None = None,
+        connect_to: str | None = None,
         **facts: Any,
     ) -> None:
         self.address = GrpcAddress.read(url)
         self.url = str(self.address)
         key = key_header(api_key_env, api_key_header)
         self.client = GrpcClient(
-            self.address, timeout, key, certificate_authority, most=DESCRIPTION_BYTES
+            self.address,
+            timeout,
+            key,
+            certificate_authority,
+            most=DESCRIPTION_BYTES,
+            connect_to=connect_to,
         )
         self.read_metadata(self._model_metadata(), output, batch, facts)
         self.client.expect(self.largest_response(self.batch))
@@ -73,6 +81,10 @@ class OpenInferenceGrpcBox(ServedBox):
     @classmethod
     def takes(cls, model: Any) -> bool:
         return isinstance(model, str) and model.lower().startswith(("grpc://", "grpcs://"))
+
+    @classmethod
+    def normal_address(cls, url: str) -> str:
+        return str(GrpcAddress.read(url))
 
     def _model_metadata(self) -> ModelMetadata:
         from tritonclient.grpc import service_pb2 as messages

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 
+from soda_tta.box.addresses import replica_addresses
+from soda_tta.box.backends.pool import open_replicas
 from soda_tta.box.backends.remote import RemoteBackend
+from soda_tta.box.box import Box
 from soda_tta.box.input import declared_by_shape, input_from_shape
 from soda_tta.box.top_classes import refuse_top_classes
+from soda_tta.box.wrappers.limited import Limiter
+from soda_tta.box.wrappers.pooled import Pooled
 from soda_tta.errors import BoxError, BoxUnavailable
 from soda_tta.foreign_text import quoted
 from soda_tta.masking import masked
@@ -42,10 +48,44 @@ class ServedBox(RemoteBackend):
     url: str
     echoes = False  # whether the server returns the id of a request
 
+    @classmethod
+    @abstractmethod
+    def normal_address(cls, url: str) -> str:
+        """The address as it is written to files; a BoxError if it cannot be one."""
+
+    @classmethod
+    def options(cls) -> set[str]:
+        return super().options() | {"replicas", "hedge"}
+
+    @classmethod
+    def connect(cls, model: Any, options: dict[str, Any], limiter: Limiter) -> Box:
+        """One server, or the pool of several that are separated by commas or share a name."""
+        options = dict(options)
+        replicas = options.pop("replicas", None)
+        hedge = options.pop("hedge", 0.0)
+        if replicas not in (None, "dns"):
+            raise BoxError(f"replicas={replicas!r} is not valid; use 'dns', or list the addresses.")
+        urls = replica_addresses(model)
+        if replicas is None and len(urls) == 1:
+            if hedge:
+                raise BoxError("hedge needs several servers: list their addresses.")
+            return super().connect(model, options, limiter)
+        addresses = [cls.normal_address(url) for url in urls]
+
+        def open(url: str, ip: str | None) -> Box:
+            place = {} if ip is None else {"connect_to": ip}
+            return super(ServedBox, cls).connect(url, {**options, **place}, limiter)
+
+        opened = open_replicas(addresses, open, dns=replicas == "dns")
+        assert isinstance(opened.box, ServedBox)
+        identity = opened.box.fingerprint_at(addresses[0])  # servers come and go, the first stands
+        return Pooled(opened, identity=identity, hedge=hedge, limiter=limiter)
+
     def read_metadata(
         self, metadata: ModelMetadata, output: str | None, batch: int, facts: dict[str, Any]
     ) -> TensorMetadata:
         """Take over what the model declares; returns its input."""
+        self.metadata = metadata
         image = self._image_input(metadata)
         dtype = DATATYPES[image.datatype]
         self.version = metadata.versions[-1] if metadata.versions else "?"
@@ -107,7 +147,11 @@ class ServedBox(RemoteBackend):
             )
 
     def fingerprint(self) -> str:
-        return masked(f"{self.url} version {self.version} output {self.output_name}")
+        return self.fingerprint_at(self.url)
+
+    def fingerprint_at(self, url: str) -> str:
+        """The fingerprint of the same model at another address."""
+        return masked(f"{url} version {self.version} output {self.output_name}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"

@@ -68,6 +68,7 @@ class TfliteBox(Backend):
         image = image_input(self.path, inputs)
         place, scores = scores_output(self.path, outputs, output)
         self.input_index: int = image["index"]
+        self.input_name: str = image["name"]
         self.output_index: int = scores["index"]
         self.output_name: str = scores["name"]
         self.output_quantisation = quantisation_of(scores)

@@ -11,6 +11,15 @@ import numpy as np
 from soda_tta.box.backends.backend import Backend
 from soda_tta.box.input import Input
 from soda_tta.box.view import QUARTER
+from soda_tta.devices import (
+    CPU,
+    as_array,
+    as_tensor,
+    default_device,
+    device_of,
+    find_device,
+    working_on,
+)
 from soda_tta.errors import BoxError
 from soda_tta.types import Array
 
@@ -34,6 +43,9 @@ class ModuleBox(Backend):
     batch : int, optional
         Images per call of the module. Default: 2 to 32, as many as make up `FLOATS_PER_CALL`,
         and at least one per thread.
+    device : str, optional
+        The module is moved there: "cuda", "mps" or "cpu". Default: that of `using_device`, and
+        otherwise it stays where it is.
 
     Examples
     --------
@@ -50,8 +62,13 @@ class ModuleBox(Backend):
         input: Input | None = None,
         logits: bool = False,
         batch: int | None = None,
+        device: str | None = None,
     ) -> None:
+        if device is None and default_device() != CPU:
+            device = default_device()
         self._module = module.eval()
+        if device is not None:
+            self._module = self._module.to(find_device(device))
         self.input = input or Input()
         self.logits = logits
         self.batch = batch or 32
@@ -70,8 +87,9 @@ class ModuleBox(Backend):
         import torch
 
         self._module.eval()  # a white-box method may have left it in training mode
-        with torch.inference_mode():
-            prepared = torch.from_numpy(self.input.prepare(images))
+        device = device_of(self._module)
+        with torch.inference_mode(), working_on(device):
+            prepared = as_tensor(self.input.prepare(images), device)
             per_call = self.images_per_call or max(
                 2, torch.get_num_threads(), FLOATS_PER_CALL // prepared[0].numel()
             )
@@ -96,12 +114,13 @@ class ModuleBox(Backend):
                 f"the module returned {tuple(output.shape)} for {len(images)} images; "
                 "it must return one row per image."
             )
-        return output.float().numpy()
+        return as_array(output.float())
 
     def differentiable(self, images: Any) -> Any:
         """Probabilities of a tensor of images, with gradients, for white-box methods."""
         import torch
 
+        images = images.to(device_of(self._module))
         output = self._module(prepared_tensor(self.input, images))
         output = torch.softmax(output, dim=1) if self.logits else output
         if not self.background:
@@ -114,8 +133,8 @@ class ModuleBox(Backend):
         digest = hashlib.sha256()
         for name, tensor in sorted(self._module.state_dict().items()):
             digest.update(name.encode())
-            raw = tensor.detach().cpu().reshape(-1).view(torch.uint8)  # numpy has no bfloat16
-            digest.update(raw.numpy().tobytes())
+            raw = tensor.detach().reshape(-1).view(torch.uint8)  # numpy has no bfloat16
+            digest.update(as_array(raw).tobytes())
         return f"torch:sha256:{digest.hexdigest()}"
 
     def __repr__(self) -> str:
@@ -145,7 +164,7 @@ def prepared_tensor(facts: Input, images: Any) -> Any:
         images = images.flip(3)
     if facts.channels == "BGR":
         images = images.flip(1)
-    mean = torch.tensor(facts.mean).view(1, 3, 1, 1)
-    std = torch.tensor(facts.std).view(1, 3, 1, 1)
+    mean = torch.tensor(facts.mean, device=images.device).view(1, 3, 1, 1)
+    std = torch.tensor(facts.std, device=images.device).view(1, 3, 1, 1)
     images = (images * facts.pixel_range - mean) / std
     return images if facts.layout == "NCHW" else images.permute(0, 2, 3, 1)

@@ -31,7 +31,7 @@ class Metered(Wrapper):
         purpose: str,
         responded: Responded = not_counted,
     ) -> None:
-        super().__init__(box)
+        super().__init__(box.charging(ledger))
         self.ledger = ledger
         self.purpose = purpose
         self.responded = responded

@@ -84,6 +84,7 @@ class Retrying(Wrapper):
             self.cancelled.set()
         else:
             self.cancelled.clear()
+        super().give_up(now)
 
 
 def retry(
@@ -99,7 +100,8 @@ def retry(
     """Call until it does not raise `BoxUnavailable`; parameters as in `Retrying`.
 
     Once `cancelled()` is True, the error of the last attempt is raised instead of a retry.
-    `waiting` receives every wait and its reason.
+    `waiting` receives every wait and its reason. If another server of the model is ready, there is
+    no wait.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def retry(
         try:
             return call()
         except BoxUnavailable as error:
-            requested_wait = error.retry_after or 0
+            requested_wait = 0 if error.elsewhere else error.retry_after or 0
             if attempt >= attempts:
                 text = f"{str(error).rstrip('.')}. Gave up after {count(attempt)}."
                 raise BoxUnavailable(text, sent=error.sent) from error
@@ -120,7 +122,7 @@ def retry(
                 text = f"{error} The server asks to wait {requested_wait:g} s; try later."
                 raise BoxUnavailable(text, sent=error.sent) from error
             back_off = random.uniform(0, min(longest_wait, first_wait * 2 ** (attempt - 1)))
-            if not cancelled():
+            if not cancelled() and not error.elsewhere:
                 seconds = max(requested_wait, back_off)
                 waiting(seconds, str(error))
                 sleep(seconds)

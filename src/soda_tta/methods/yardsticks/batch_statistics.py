@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.devices import as_array, as_tensor, device_of
 from soda_tta.engine.events import Step
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
@@ -43,9 +44,9 @@ class BatchStatistics(Method):
         rows = []
         with torch.inference_mode():
             for place in in_order(len(work.images), self.batch):
-                images = torch.from_numpy(work.seen(place))
+                images = as_tensor(work.seen(place), device_of(box.module))
                 work.meter.spend(len(images), "probe")
-                rows.append(box.differentiable(images).numpy())
+                rows.append(as_array(box.differentiable(images)))
         return np.concatenate(rows)
 
 
@@ -86,14 +87,14 @@ class Tent(Method):
         for epoch in range(1, self.epochs + 1):
             places = list(in_order(len(work.images), self.batch))
             for number, place in enumerate(places, start=1):
-                images = torch.from_numpy(work.seen(place))
+                images = as_tensor(work.seen(place), device_of(box.module))
                 work.meter.spend(len(images), "probe")
                 rows = box.differentiable(images)
                 loss = -(rows * torch.log(rows.clamp_min(1e-12))).sum(dim=1).mean()
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                answers[place] = rows.detach().numpy()
+                answers[place] = as_array(rows)
                 entropy = float(loss.detach())
                 work.record(
                     Step(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.devices import as_array, as_tensor, device_of
 from soda_tta.engine.events import Step
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
@@ -78,13 +79,13 @@ class ModelAdaptation(Method):
             module.train()
             for number, indices in enumerate(batches, start=1):
                 work.meter.spend(len(indices), "probe")
-                rows = box.differentiable(torch.from_numpy(work.seen(indices)))
-                probabilities = rows.detach().numpy()
+                rows = box.differentiable(as_tensor(work.seen(indices), device_of(box.module)))
+                probabilities = as_array(rows)
                 trusted = selection.of(indices)
                 loss = objective(probabilities, *trusted)
                 slope = objective.slope(probabilities, *trusted)
                 optimiser.zero_grad()
-                rows.backward(torch.from_numpy(slope).to(rows.dtype))
+                rows.backward(as_tensor(slope, device_of(box.module), dtype=rows.dtype))
                 optimiser.step()
                 work.record(
                     Step(

@@ -1,0 +1,1 @@
+"""Archives of images: folders, tables, tar and Parquet files, local or behind an address."""

@@ -1,0 +1,1 @@
+"""Archives of millions of images and clusters of machines, on engines that exist."""

@@ -1,0 +1,1 @@
+"""A proxy in front of a deployed model: the Open Inference Protocol on both sides."""
