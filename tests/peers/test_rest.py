@@ -106,8 +106,8 @@ def test_a_whole_run_finds_what_it_finds_with_the_local_model(
 ) -> None:
     images = digits[1][:64]
     box = load_box(api(f"{bentoml_url}/raw", 'send = "body"', BY_LABEL))
-    run = adapt(images, box, budget=20)
-    same = adapt(images, local, budget=20)
+    run = adapt(images, box, budget=40)
+    same = adapt(images, local, budget=40)
     assert run.ledger.by_purpose() == same.ledger.by_purpose()
     assert run.ledger.calls == run.ledger.total > 800 and run.ledger.queries["probe"] > 500
     np.testing.assert_allclose(run.probabilities, same.probabilities, atol=1e-5)
