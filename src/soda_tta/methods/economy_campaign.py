@@ -159,8 +159,8 @@ class Campaign:
         restored = self.method.restored(self.bank, self.work, places[split.searched], sizes)
         ground.searched = restored.places
         used = scenes[np.searchsorted(places, restored.places)]
-        starts = np.array(self.shelf[1:]) if len(self.shelf) > 1 else None
-        search = self.method.search(self.work, restored.places, used, sizes, starts)
+        found = np.array(self.shelf[1:]) if len(self.shelf) > 1 else None
+        search = self.method.search(self.work, restored.places, used, sizes, found)
         promised = 0 if self.pool is None else self.pool - sizes.probe
         reserve = self.method.answers_of(self.work) + promised
         self.method.drive(search, restored, self.work, reserve)

@@ -10,6 +10,7 @@ import numpy as np
 
 from soda_tta.adaptors import Bank, BankAdaptor
 from soda_tta.adaptors.parts import moves, units
+from soda_tta.adaptors.recipes import usable_recipes
 from soda_tta.data import Images
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.restored import RestoredImages
@@ -47,6 +48,7 @@ class Sizes(NamedTuple):
     searched: int  # images the search may use
     batch: int  # images per round
     probe: int  # queries of the search
+    recipes: bool = False  # whether the search can afford a round on them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,7 @@ class EconomyPlan(AnswerSettings, Helped):
     without: str = setting(
         "", "families of parts to leave out, such as colour where colours carry meaning"
     )
+    recipes: bool = setting(True, "begin with a round on what helped against other degradations")
     conditions: str = setting(
         "auto", "conditions among the images, each with its own adaptor; a number, or auto"
     )
@@ -123,6 +126,10 @@ class EconomyPlan(AnswerSettings, Helped):
         families = [name.strip() for name in self.without.split(",")]
         return moves(tuple(name for name in families if name))
 
+    def starts(self) -> Array:
+        """Recipes, where a search may begin besides the images as they are."""
+        return usable_recipes(np.asarray(self.moves().any(axis=0)))
+
     @property
     def first_pass(self) -> bool:
         """With a helper, only the images that confirm its choice are sent as they are."""
@@ -134,11 +141,12 @@ class EconomyPlan(AnswerSettings, Helped):
 
     # -- planning --------------------------------------------------------------------------------
 
-    def search_cost(self, batch: int, rounds: int = PLANNED_ROUNDS) -> int:
+    def search_cost(
+        self, batch: int, rounds: int = PLANNED_ROUNDS, *, recipes: bool = False
+    ) -> int:
         """The queries of pursuit with so many rounds on so many images each."""
-        pursuit = self.pursuit()
-        first, later = pursuit.candidates(len(self.moves()))
-        return pursuit.queries(first, batch) + (rounds - 1) * pursuit.queries(later, batch)
+        starts = len(self.starts()) if recipes else 0
+        return self.pursuit().queries(batch, len(self.moves()), rounds, starts)
 
     def views_within(self, images: int, limit: int | None) -> int:
         """Views per answer; "auto" has a second one where it does not shorten the search."""
@@ -160,19 +168,30 @@ class EconomyPlan(AnswerSettings, Helped):
 
     def divided(self, images: int, left: int | None) -> Sizes | None:
         """How to divide so many queries between search and verdict; None if they are too few."""
+        if self.recipes:
+            sizes = self._divided(images, left, recipes=True)
+            if sizes.judged >= FEWEST and sizes.probe >= self.search_cost(
+                sizes.batch, recipes=True
+            ):
+                return sizes
+        sizes = self._divided(images, left, recipes=False)
+        enough = sizes.judged >= FEWEST and sizes.probe >= self.search_cost(sizes.batch, rounds=2)
+        return sizes if enough else None
+
+    def _divided(self, images: int, left: int | None, *, recipes: bool) -> Sizes:
+        """The same, however few they are."""
         batch = max(FEWEST_IMAGES, min(self.batch, images // LARGEST_BATCH))
         if left is not None:
             for_search = left - 2 * min(self.judged, left // JUDGE_SHARE)
-            while batch > FEWEST_IMAGES and self.search_cost(batch) > for_search:
+            while batch > FEWEST_IMAGES and self.search_cost(batch, recipes=recipes) > for_search:
                 batch -= 1
         searched = max(batch, min(MOST_IMAGES, images // SEARCHED))
         judged = min(self.judged, images - searched)
-        probe = self.search_cost(batch)
+        probe = self.search_cost(batch, recipes=recipes)
         if left is not None:
             judged = min(judged, left // JUDGE_SHARE)
             probe = left - 2 * judged
-        enough = judged >= FEWEST and probe >= self.search_cost(batch, rounds=2)
-        return Sizes(judged, searched, batch, probe) if enough else None
+        return Sizes(judged, searched, batch, probe, recipes)
 
     def plan(self, images: int, limit: int | None) -> Plan:
         """What the method does with so many images and at most `limit` queries."""
@@ -215,8 +234,8 @@ class EconomyPlan(AnswerSettings, Helped):
             return self.confirmation(images, plan.planned_limit).outline
         sizes = self.sizes(images, plan.planned_limit)
         if sizes is not None:
-            first = self.search_cost(sizes.batch, rounds=1)
-            each = self.search_cost(sizes.batch, rounds=2) - first
+            first = self.search_cost(sizes.batch, rounds=1, recipes=sizes.recipes)
+            each = self.search_cost(sizes.batch, rounds=2, recipes=sizes.recipes) - first
             rounds = 1 + max(0, sizes.probe - first) // each
             more = "; what a search of fewer rounds leaves goes to CMA-ES"
             conditions = ""
@@ -261,10 +280,13 @@ class EconomyPlan(AnswerSettings, Helped):
         places: Array,
         scenes: Array,
         sizes: Sizes,
-        starts: Array | None = None,
+        found: Array | None = None,
     ) -> EconomySearch:
-        """The search, at its beginning."""
+        """The search, at its beginning; what others found may be a start."""
         prior = self.shares(work)
+        starts = self.starts()[: None if sizes.recipes else 0]
+        if found is not None:
+            starts = np.concatenate([starts, found])
         settings = EconomySettings(
             pursuit=self.pursuit(),
             evolution=self.evolution(),
