@@ -8,7 +8,7 @@ from soda_tta.adaptors.recipe_table import RECIPES
 from soda_tta.adaptors.recipes import usable_recipes
 
 NAMES = [part.name for part in PARTS]
-ALL = np.ones(len(PARTS), bool)
+ALL = (True,) * len(PARTS)
 
 
 def test_every_value_belongs_to_a_part_and_a_recipe_changes_images() -> None:
@@ -21,7 +21,7 @@ def test_every_value_belongs_to_a_part_and_a_recipe_changes_images() -> None:
 
 def test_parts_that_must_be_left_alone_are_left_out() -> None:
     allowed = np.array([part.family != "colour" for part in PARTS])
-    rows = usable_recipes(allowed)
+    rows = usable_recipes(tuple(allowed))
     assert 0 < len(rows) <= len(RECIPES)
     assert not rows[:, ~allowed].any() and rows.any(axis=1).all()
     assert len(np.unique(rows, axis=0)) == len(rows)

@@ -7,6 +7,8 @@ the images at hand, if any, one round of queries tells.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from soda_tta.adaptors.parts import PARTS
@@ -14,12 +16,13 @@ from soda_tta.adaptors.recipe_table import RECIPES
 from soda_tta.types import Array
 
 
-def usable_recipes(allowed: Array) -> Array:
+@cache
+def usable_recipes(allowed: tuple[bool, ...]) -> Array:
     """The recipes, without the parts that a search must leave alone.
 
     Parameters
     ----------
-    allowed : bool array of shape (len(PARTS),)
+    allowed : one truth value for each of `PARTS`
         Which parts may be used.
 
     Returns
@@ -28,10 +31,10 @@ def usable_recipes(allowed: Array) -> Array:
 
     Examples
     --------
-    >>> everything = np.ones(len(PARTS), bool)
-    >>> len(usable_recipes(everything)) == len(RECIPES), len(usable_recipes(~everything))
+    >>> everything, nothing = (True,) * len(PARTS), (False,) * len(PARTS)
+    >>> len(usable_recipes(everything)) == len(RECIPES), len(usable_recipes(nothing))
     (True, 0)
     """
     values = [[recipe.get(part.name, 0.0) for part in PARTS] for recipe in RECIPES.values()]
-    usable = np.array(values) * allowed
+    usable = np.array(values) * np.array(allowed)
     return np.unique(usable[usable.any(axis=1)], axis=0)

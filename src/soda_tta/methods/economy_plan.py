@@ -29,9 +29,10 @@ from soda_tta.types import Array
 
 PLANNED_ROUNDS = 6  # the batch is chosen so that the budget covers at least this many
 FEWEST_IMAGES = 24  # a round with fewer images is not informative
-MOST_IMAGES = 384  # to search on: preparing their restored versions takes the time of some queries
+MOST_IMAGES = 768  # to search on: preparing their restored versions takes the time of some queries
 SEARCHED = 4  # one in so many images is for the search, the others judge
 LARGEST_BATCH = 3  # a round uses at most one in so many images
+USUAL_BATCH = 128  # images per round; a budget may buy rounds on more of many images
 JUDGE_SHARE = 8  # two queries per judged image cost at most a quarter of what can be spent
 FEWEST_SCENES = 16  # to search on and to judge by; with fewer nothing could be concluded
 TINY = 1e-9  # deviation of parameters that evolution must not move
@@ -60,7 +61,7 @@ class EconomyPlan(AnswerSettings, Helped):
 
     name: str = "soda-e"
     summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."
-    batch: int = setting(128, "images per round of the search, at most")
+    batch: int = setting(256, "images per round of the search, at most")
     judged: int = setting(1000, "images that the verdict is based on, at most")
     level: float = setting(0.01, "accepted rate of wrong adoptions")
     tried: int = setting(8, "moves tried per round of the search")
@@ -128,7 +129,8 @@ class EconomyPlan(AnswerSettings, Helped):
 
     def starts(self) -> Array:
         """Recipes, where a search may begin besides the images as they are."""
-        return usable_recipes(np.asarray(self.moves().any(axis=0)))
+        allowed = self.moves().any(axis=0)
+        return usable_recipes(tuple(bool(part) for part in np.asarray(allowed)))
 
     @property
     def first_pass(self) -> bool:
@@ -180,12 +182,16 @@ class EconomyPlan(AnswerSettings, Helped):
 
     def _divided(self, images: int, left: int | None, *, recipes: bool) -> Sizes:
         """The same, however few they are."""
-        batch = max(FEWEST_IMAGES, min(self.batch, images // LARGEST_BATCH))
+        searched = min(MOST_IMAGES, images // SEARCHED)
+        batch = min(USUAL_BATCH, images // LARGEST_BATCH)
+        if left is not None:
+            batch = max(batch, searched // LARGEST_BATCH)
+        batch = max(FEWEST_IMAGES, min(self.batch, batch))
         if left is not None:
             for_search = left - 2 * min(self.judged, left // JUDGE_SHARE)
             while batch > FEWEST_IMAGES and self.search_cost(batch, recipes=recipes) > for_search:
                 batch -= 1
-        searched = max(batch, min(MOST_IMAGES, images // SEARCHED))
+        searched = max(batch, searched)
         judged = min(self.judged, images - searched)
         probe = self.search_cost(batch, recipes=recipes)
         if left is not None:
