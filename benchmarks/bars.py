@@ -26,7 +26,7 @@ from soda_tta.bench import Cell, Store, run_grid
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "research" / "soda-e.md"
-RESULTS = ROOT / "results" / "bars"
+RESULTS = ROOT / "results"
 STATED = {"prior": "balanced", "views": "2"}
 CLEAN = ["clean"]
 PARTS: dict[str, list[Cell]] = {
@@ -57,7 +57,7 @@ Column = Mapping[str, Result]  # by corruption
 
 def column(part: str) -> dict[str, Result]:
     """The finished cells of a part."""
-    store = Store(RESULTS / part)
+    store = Store(RESULTS / f"bars-{part}")
     return {cell.corruption: store[cell] for cell in PARTS[part] if cell in store}
 
 
@@ -108,7 +108,7 @@ def white_box_table() -> str:
 def clean_table() -> str:
     """What happens to images without any shift."""
     lines = ["| data | model | unadapted | soda-e | queries per image |", "|---|---|---|---|---|"]
-    for cell, result in Store(RESULTS / "clean"):
+    for cell, result in Store(RESULTS / "bars-clean"):
         lines.append(
             f"| {cell.data} | {cell.model} | {accuracy_before(result):.1f} | "
             f"{accuracy_after(result):.1f} | {queries_per_image(result):.2f} |"
@@ -127,7 +127,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.command == "run":
         for part in options.parts or PARTS:
-            run_grid(PARTS[part], Store(RESULTS / part), jobs=1, report=print_cell)
+            run_grid(PARTS[part], Store(RESULTS / f"bars-{part}"), jobs=1, report=print_cell)
         return
     tables = {
         "bars": table({title: column(part) for part, title in COLUMNS.items()}),

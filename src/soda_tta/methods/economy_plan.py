@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -28,6 +29,7 @@ from soda_tta.settings import setting
 from soda_tta.types import Array
 
 PLANNED_ROUNDS = 6  # the batch is chosen so that the budget covers at least this many
+AFTER_RECIPES = 3  # ... and this many if the search begins with the recipes
 FEWEST_IMAGES = 24  # a round with fewer images is not informative
 MOST_IMAGES = 768  # to search on: preparing their restored versions takes the time of some queries
 SEARCHED = 4  # one in so many images is for the search, the others judge
@@ -150,6 +152,12 @@ class EconomyPlan(AnswerSettings, Helped):
         starts = len(self.starts()) if recipes else 0
         return self.pursuit().queries(batch, len(self.moves()), rounds, starts)
 
+    def recipes_cost(self, batch: int, recipes: int | None = None) -> int:
+        """The queries of the round on so many recipes, by default on all."""
+        recipes = len(self.starts()) if recipes is None else recipes
+        pursuit, moves = self.pursuit(), len(self.moves())
+        return pursuit.queries(batch, moves, 1, recipes) - pursuit.queries(batch, moves, 1)
+
     def views_within(self, images: int, limit: int | None) -> int:
         """Views per answer; "auto" has a second one where it does not shorten the search."""
         if self.views != "auto":
@@ -171,17 +179,16 @@ class EconomyPlan(AnswerSettings, Helped):
     def divided(self, images: int, left: int | None) -> Sizes | None:
         """How to divide so many queries between search and verdict; None if they are too few."""
         if self.recipes:
-            sizes = self._divided(images, left, recipes=True)
-            if sizes.judged >= FEWEST and sizes.probe >= self.search_cost(
-                sizes.batch, recipes=True
-            ):
+            sizes = self._divided(images, left, AFTER_RECIPES, recipes=True)
+            needed = self.search_cost(sizes.batch, AFTER_RECIPES, recipes=True)
+            if sizes.judged >= FEWEST and sizes.probe >= needed:
                 return sizes
-        sizes = self._divided(images, left, recipes=False)
+        sizes = self._divided(images, left, PLANNED_ROUNDS, recipes=False)
         enough = sizes.judged >= FEWEST and sizes.probe >= self.search_cost(sizes.batch, rounds=2)
         return sizes if enough else None
 
-    def _divided(self, images: int, left: int | None, *, recipes: bool) -> Sizes:
-        """The same, however few they are."""
+    def _divided(self, images: int, left: int | None, rounds: int, *, recipes: bool) -> Sizes:
+        """The same, however few they are, for so many rounds."""
         searched = min(MOST_IMAGES, images // SEARCHED)
         batch = min(USUAL_BATCH, images // LARGEST_BATCH)
         if left is not None:
@@ -189,7 +196,10 @@ class EconomyPlan(AnswerSettings, Helped):
         batch = max(FEWEST_IMAGES, min(self.batch, batch))
         if left is not None:
             for_search = left - 2 * min(self.judged, left // JUDGE_SHARE)
-            while batch > FEWEST_IMAGES and self.search_cost(batch, recipes=recipes) > for_search:
+            while (
+                batch > FEWEST_IMAGES
+                and self.search_cost(batch, rounds, recipes=recipes) > for_search
+            ):
                 batch -= 1
         searched = max(batch, searched)
         judged = min(self.judged, images - searched)
@@ -286,12 +296,12 @@ class EconomyPlan(AnswerSettings, Helped):
         places: Array,
         scenes: Array,
         sizes: Sizes,
-        found: Array | None = None,
+        found: Sequence[Array] = (),
     ) -> EconomySearch:
         """The search, at its beginning; what others found may be a start."""
         prior = self.shares(work)
         starts = self.starts()[: None if sizes.recipes else 0]
-        if found is not None:
+        if found:
             starts = np.concatenate([starts, found])
         settings = EconomySettings(
             pursuit=self.pursuit(),
