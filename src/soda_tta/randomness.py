@@ -22,6 +22,7 @@ class RandomStream(IntEnum):
     ROUNDS = 12  # the images of each round of pursuit
     GENERATIONS = 13  # the images of each generation of evolution
     SAMPLE = 14  # of an archive
+    SURVEY = 15  # which images tell what helps a condition
     BORDER = 41  # the first border of BETA-26
     VIEWS = 42  # random crops of test-time augmentation
     CONFIRM = 43  # which images confirm what a helper has ranked, and their bootstrap samples

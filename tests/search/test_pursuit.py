@@ -61,6 +61,37 @@ def test_the_first_round_tries_all_moves_and_later_rounds_the_best_and_their_sum
     np.testing.assert_allclose(steps[8], BOTH_WAYS[best].sum(axis=0))
 
 
+def test_a_round_on_the_starts_comes_first_and_the_best_is_taken() -> None:
+    starts = np.array([GOAL + 1, GOAL - 0.1, 5 * GOAL])
+    search = Pursuit(tried=4).start(np.zeros(6), BOTH_WAYS, starts)
+    np.testing.assert_array_equal(search.ask(), np.concatenate([np.zeros((1, 6)), starts]))
+    search.tell(losses_of(search.ask()))
+    np.testing.assert_array_equal(search.theta, starts[1])
+    survey = search.ask()  # then every move, at its full length, from there
+    np.testing.assert_allclose(survey[1:] - survey[0], BOTH_WAYS)
+    search.tell(losses_of(survey))
+    assert len(search.ask()) == 9
+
+
+def test_starts_that_do_not_help_cost_their_round_and_nothing_else() -> None:
+    search = Pursuit().start(np.zeros(6), BOTH_WAYS, np.full((3, 6), 9.0))
+    search.tell(losses_of(search.ask()))
+    assert (search.length, search.failures, search.rounds) == (1.0, 0, 1)
+    np.testing.assert_array_equal(search.ask()[1:], BOTH_WAYS)
+    plain = pursue(Pursuit().start(np.zeros(6), BOTH_WAYS))
+    np.testing.assert_allclose(pursue(search).theta, plain.theta)
+
+
+def test_a_search_is_restored_after_the_round_on_the_starts() -> None:
+    starts = np.array([GOAL + 1, GOAL - 0.1])
+    search = Pursuit().start(np.zeros(6), BOTH_WAYS, starts)
+    for _ in range(3):
+        search.tell(losses_of(search.ask()))
+        again = Pursuit().start(np.zeros(6), BOTH_WAYS, starts)
+        again.restore(search.state())
+        np.testing.assert_array_equal(again.ask(), search.ask())
+
+
 def test_without_any_gain_nothing_moves_and_patience_ends_the_search() -> None:
     for patience in (1, 3, 5):
         search = Pursuit(patience=patience).start(np.full(6, 0.3), BOTH_WAYS)

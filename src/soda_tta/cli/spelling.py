@@ -51,7 +51,7 @@ SETTINGS = (
     ),
     *("finetune_epochs", "grain", "head_lr", "information", "judged", "lam_p", "lam_u"),
     *("area", "divergence", "fuse", "helper", "kept", "likeness", "merge", "norm_lr", "pad"),
-    *("heats", "reliable", "scaled", "variant", "views"),
+    *("heats", "recipes", "reliable", "scaled", "variant", "views"),
     *("level", "lr", "memory", "mix", "mixing", "mixup_alpha", "momentum", "mu", "neighbours"),
     *("orthogonal", "pairs", "population", "q", "queue", "rampup", "residual", "rho", "search"),
     *("sigma", "start", "step", "steps", "subspace", "target", "tau", "temperature"),

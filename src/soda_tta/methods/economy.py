@@ -28,7 +28,7 @@ class Economy(EconomyPlan):
     """Search the restoration bank by mutual information on some images, and judge on others.
 
     Mixed images are adapted condition by condition. The cost does not grow with the number of
-    images: about 13,000 queries of search by default, for each of at most four conditions. A
+    images: about 15,000 queries of search by default, for each of at most four conditions. A
     larger budget continues with CMA-ES until images held out from it see no gain. The adaptor is
     adopted only if, on images of scenes that the search never used, the model recognises two views
     of an image as the same more reliably than before, beyond chance.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -11,8 +12,9 @@ from soda_tta.adaptors import Bank
 from soda_tta.conditions import Conditions, find_conditions
 from soda_tta.conditions.statistics import SMALLEST_SIDE
 from soda_tta.engine.events import Measured
+from soda_tta.engine.restored import RestoredImages
 from soda_tta.engine.work import Work
-from soda_tta.judging.scene_means import scene_count
+from soda_tta.judging.scene_means import scene_count, scene_means
 from soda_tta.judging.split import split_scenes
 from soda_tta.methods.economy_plan import (
     FEWEST_OF_CONDITION,
@@ -21,6 +23,8 @@ from soda_tta.methods.economy_plan import (
     EconomyPlan,
     Sizes,
 )
+from soda_tta.methods.economy_survey import KEPT, joined_by_gains
+from soda_tta.objectives import information_against
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import EconomySearch
 from soda_tta.types import Array
@@ -64,6 +68,8 @@ class Ground:
 
     number: int
     places: Array  # all its familiar images
+    surveyed: Array = field(default_factory=nothing)
+    starts: Array | None = None  # where its search may begin
     compared: Array = field(default_factory=nothing)
     searched: Array = field(default_factory=nothing)
     judged: Array = field(default_factory=nothing)
@@ -95,12 +101,9 @@ class Campaign:
         self.conditions = conditions
         self.bank = Bank.for_size(work.images.size).build()
         self.shelf: list[Array] = [np.zeros(self.bank.parameters.size)]
-        self.grounds = [
-            Ground(number, np.flatnonzero((conditions.of_each == number) & ~conditions.unfamiliar))
-            for number in range(len(conditions))
-        ]
+        self.grounds = grounds_of(conditions)
         self.pool = self.affordable()  # queries that are not spent or promised yet
-        self.compared = self.images_to_compare()
+        self.compared = 0
         self.rounds = 0
         self.cut_short = False
 
@@ -130,15 +133,85 @@ class Campaign:
         count = len(ground.places)
         if self.pool is None:
             return self.method.sizes(count, None)
-        waiting = self.grounds[ground.number :]
+        return self.method.divided(count, self.share_of(ground, self.grounds[ground.number :]))
+
+    def share_of(self, ground: Ground, waiting: Sequence[Ground]) -> int:
+        """How much of the pool is for one of the conditions that wait for their search."""
+        assert self.pool is not None
         wanted = [cost_of(self.method.sizes(len(each.places), None)) for each in waiting]
-        share = self.pool * wanted[0] // max(1, sum(wanted))
-        return self.method.divided(count, share)
+        own = cost_of(self.method.sizes(len(ground.places), None))
+        return self.pool * own // max(1, sum(wanted))
+
+    # -- the survey ------------------------------------------------------------------------------
+
+    def images_to_survey(self) -> int:
+        """Images of each condition for the survey: as many as its searches save; 0 for none."""
+        if self.method.conditions != "auto":
+            return 0
+        recipes = len(self.method.starts())
+        counts = []
+        for ground in self.grounds:
+            left = None if self.pool is None else self.share_of(ground, self.grounds)
+            sizes = self.method.divided(len(ground.places), left)
+            if sizes is None or not sizes.recipes:
+                return 0
+            saved = self.method.recipes_cost(sizes.batch) - self.method.recipes_cost(
+                sizes.batch, KEPT
+            )
+            counts.append(saved // recipes)
+        return min(counts)
+
+    def survey(self) -> None:
+        """Join conditions that the same recipes help, and note where searches may begin."""
+        count = self.images_to_survey()
+        if not count:
+            return
+        recipes = self.method.starts()
+        gains = []
+        for ground in self.grounds:
+            random = generator(self.work.seed, RandomStream.SURVEY, ground.number)
+            ground.surveyed = np.sort(random.permutation(ground.places)[:count])
+            gains.append(self.gains(recipes, ground.surveyed))
+            if self.pool is not None:
+                self.pool -= recipes.shape[0] * len(ground.surveyed)
+        sizes = [len(ground.places) for ground in self.grounds]
+        joined = sorted(
+            joined_by_gains(gains, sizes), key=lambda each: -sum(sizes[m] for m in each.members)
+        )
+        numbers = np.empty(len(self.grounds), int)
+        for number, each in enumerate(joined):
+            numbers[list(each.members)] = number
+        surveyed = [ground.surveyed for ground in self.grounds]
+        self.conditions = self.conditions.joined(numbers)
+        self.grounds = grounds_of(self.conditions)
+        for ground, each in zip(self.grounds, joined, strict=True):
+            ground.surveyed = np.sort(np.concatenate([surveyed[m] for m in each.members]))
+            ground.starts = recipes[list(each.recipes)]
+        self.method = replace(self.method, recipes=False)
+
+    def gains(self, recipes: Array, places: Array) -> Array:
+        """What each recipe gains over the images as they are, in nats; near copies count once."""
+        parts = self.method.moves().any(axis=0)
+        restored = RestoredImages(
+            self.bank, self.work.images, places, np.asarray(parts), len(places), len(places)
+        )
+        box = self.work.asking("probe")
+        responses = restored.answers(recipes, np.arange(len(places)), box)
+        prior = self.method.shares(self.work)
+        scenes = self.work.scenes(places)
+        before, *after = (
+            scene_means(information_against(rows, prior), scenes)
+            for rows in (self.work.before[places], *responses)
+        )
+        gains: Array = (np.array(after) - before).mean(axis=1)
+        return gains
 
     # -- searching -------------------------------------------------------------------------------
 
     def search_all(self) -> None:
         """Search every condition, the most frequent first."""
+        self.survey()
+        self.compared = self.images_to_compare()
         for ground in self.grounds:
             sizes = self.sizes_of(ground)
             if sizes is not None:
@@ -148,6 +221,7 @@ class Campaign:
         """Find an adaptor for one condition, starting from the best of those found so far."""
         random = generator(self.work.seed, RandomStream.SPLIT, ground.number)
         order = ground.places[random.permutation(len(ground.places))]
+        order = order[~np.isin(order, ground.surveyed)]
         compared = min(self.compared, len(order) // COMPARED_PART)
         ground.compared = np.sort(order[:compared])
         places = np.sort(order[compared : compared + sizes.judged + sizes.searched])
@@ -159,8 +233,8 @@ class Campaign:
         restored = self.method.restored(self.bank, self.work, places[split.searched], sizes)
         ground.searched = restored.places
         used = scenes[np.searchsorted(places, restored.places)]
-        starts = np.array(self.shelf[1:]) if len(self.shelf) > 1 else None
-        search = self.method.search(self.work, restored.places, used, sizes, starts)
+        found = self.shelf[1:] if ground.starts is None else [*ground.starts, *self.shelf[1:]]
+        search = self.method.search(self.work, restored.places, used, sizes, found)
         promised = 0 if self.pool is None else self.pool - sizes.probe
         reserve = self.method.answers_of(self.work) + promised
         self.method.drive(search, restored, self.work, reserve)
@@ -181,6 +255,14 @@ class Campaign:
             ground.pursued = search.pursued
         images, rows = search.known()
         ground.known = (ground.searched[images], rows)
+
+
+def grounds_of(conditions: Conditions) -> list[Ground]:
+    """The familiar images of each condition."""
+    return [
+        Ground(number, np.flatnonzero((conditions.of_each == number) & ~conditions.unfamiliar))
+        for number in range(len(conditions))
+    ]
 
 
 def cost_of(sizes: Sizes | None) -> int:

@@ -52,7 +52,7 @@ class HelpedRun:
     def __init__(
         self, method: EconomyPlan, work: Work, helper: Helper, confirmation: Confirmation
     ) -> None:
-        self.method = method
+        self.method = replace(method, recipes=False)  # the helper's queries are free: all moves
         self.work = work
         self.helper = helper
         self.confirmation = confirmation

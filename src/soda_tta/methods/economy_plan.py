@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from soda_tta.adaptors import Bank, BankAdaptor
 from soda_tta.adaptors.parts import moves, units
+from soda_tta.adaptors.recipes import usable_recipes
 from soda_tta.data import Images
 from soda_tta.engine.plan import Plan
 from soda_tta.engine.restored import RestoredImages
@@ -27,10 +29,12 @@ from soda_tta.settings import setting
 from soda_tta.types import Array
 
 PLANNED_ROUNDS = 6  # the batch is chosen so that the budget covers at least this many
+AFTER_RECIPES = 3  # ... and this many if the search begins with the recipes
 FEWEST_IMAGES = 24  # a round with fewer images is not informative
-MOST_IMAGES = 384  # to search on: preparing their restored versions takes the time of some queries
+MOST_IMAGES = 768  # to search on: preparing their restored versions takes the time of some queries
 SEARCHED = 4  # one in so many images is for the search, the others judge
 LARGEST_BATCH = 3  # a round uses at most one in so many images
+USUAL_BATCH = 128  # images per round; a budget may buy rounds on more of many images
 JUDGE_SHARE = 8  # two queries per judged image cost at most a quarter of what can be spent
 FEWEST_SCENES = 16  # to search on and to judge by; with fewer nothing could be concluded
 TINY = 1e-9  # deviation of parameters that evolution must not move
@@ -47,6 +51,7 @@ class Sizes(NamedTuple):
     searched: int  # images the search may use
     batch: int  # images per round
     probe: int  # queries of the search
+    recipes: bool = False  # whether the search can afford a round on them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +63,7 @@ class EconomyPlan(AnswerSettings, Helped):
 
     name: str = "soda-e"
     summary: str = "Few queries: restorations of the images, chosen by pursuit, with a verdict."
-    batch: int = setting(128, "images per round of the search, at most")
+    batch: int = setting(256, "images per round of the search, at most")
     judged: int = setting(1000, "images that the verdict is based on, at most")
     level: float = setting(0.01, "accepted rate of wrong adoptions")
     tried: int = setting(8, "moves tried per round of the search")
@@ -69,6 +74,7 @@ class EconomyPlan(AnswerSettings, Helped):
     without: str = setting(
         "", "families of parts to leave out, such as colour where colours carry meaning"
     )
+    recipes: bool = setting(True, "begin with a round on what helped against other degradations")
     conditions: str = setting(
         "auto", "conditions among the images, each with its own adaptor; a number, or auto"
     )
@@ -123,6 +129,11 @@ class EconomyPlan(AnswerSettings, Helped):
         families = [name.strip() for name in self.without.split(",")]
         return moves(tuple(name for name in families if name))
 
+    def starts(self) -> Array:
+        """Recipes, where a search may begin besides the images as they are."""
+        allowed = self.moves().any(axis=0)
+        return usable_recipes(tuple(bool(part) for part in np.asarray(allowed)))
+
     @property
     def first_pass(self) -> bool:
         """With a helper, only the images that confirm its choice are sent as they are."""
@@ -134,11 +145,18 @@ class EconomyPlan(AnswerSettings, Helped):
 
     # -- planning --------------------------------------------------------------------------------
 
-    def search_cost(self, batch: int, rounds: int = PLANNED_ROUNDS) -> int:
+    def search_cost(
+        self, batch: int, rounds: int = PLANNED_ROUNDS, *, recipes: bool = False
+    ) -> int:
         """The queries of pursuit with so many rounds on so many images each."""
-        pursuit = self.pursuit()
-        first, later = pursuit.candidates(len(self.moves()))
-        return pursuit.queries(first, batch) + (rounds - 1) * pursuit.queries(later, batch)
+        starts = len(self.starts()) if recipes else 0
+        return self.pursuit().queries(batch, len(self.moves()), rounds, starts)
+
+    def recipes_cost(self, batch: int, recipes: int | None = None) -> int:
+        """The queries of the round on so many recipes, by default on all."""
+        recipes = len(self.starts()) if recipes is None else recipes
+        pursuit, moves = self.pursuit(), len(self.moves())
+        return pursuit.queries(batch, moves, 1, recipes) - pursuit.queries(batch, moves, 1)
 
     def views_within(self, images: int, limit: int | None) -> int:
         """Views per answer; "auto" has a second one where it does not shorten the search."""
@@ -160,19 +178,36 @@ class EconomyPlan(AnswerSettings, Helped):
 
     def divided(self, images: int, left: int | None) -> Sizes | None:
         """How to divide so many queries between search and verdict; None if they are too few."""
-        batch = max(FEWEST_IMAGES, min(self.batch, images // LARGEST_BATCH))
+        if self.recipes:
+            sizes = self._divided(images, left, AFTER_RECIPES, recipes=True)
+            needed = self.search_cost(sizes.batch, AFTER_RECIPES, recipes=True)
+            if sizes.judged >= FEWEST and sizes.probe >= needed:
+                return sizes
+        sizes = self._divided(images, left, PLANNED_ROUNDS, recipes=False)
+        enough = sizes.judged >= FEWEST and sizes.probe >= self.search_cost(sizes.batch, rounds=2)
+        return sizes if enough else None
+
+    def _divided(self, images: int, left: int | None, rounds: int, *, recipes: bool) -> Sizes:
+        """The same, however few they are, for so many rounds."""
+        searched = min(MOST_IMAGES, images // SEARCHED)
+        batch = min(USUAL_BATCH, images // LARGEST_BATCH)
+        if left is not None:
+            batch = max(batch, searched // LARGEST_BATCH)
+        batch = max(FEWEST_IMAGES, min(self.batch, batch))
         if left is not None:
             for_search = left - 2 * min(self.judged, left // JUDGE_SHARE)
-            while batch > FEWEST_IMAGES and self.search_cost(batch) > for_search:
+            while (
+                batch > FEWEST_IMAGES
+                and self.search_cost(batch, rounds, recipes=recipes) > for_search
+            ):
                 batch -= 1
-        searched = max(batch, min(MOST_IMAGES, images // SEARCHED))
+        searched = max(batch, searched)
         judged = min(self.judged, images - searched)
-        probe = self.search_cost(batch)
+        probe = self.search_cost(batch, recipes=recipes)
         if left is not None:
             judged = min(judged, left // JUDGE_SHARE)
             probe = left - 2 * judged
-        enough = judged >= FEWEST and probe >= self.search_cost(batch, rounds=2)
-        return Sizes(judged, searched, batch, probe) if enough else None
+        return Sizes(judged, searched, batch, probe, recipes)
 
     def plan(self, images: int, limit: int | None) -> Plan:
         """What the method does with so many images and at most `limit` queries."""
@@ -215,8 +250,8 @@ class EconomyPlan(AnswerSettings, Helped):
             return self.confirmation(images, plan.planned_limit).outline
         sizes = self.sizes(images, plan.planned_limit)
         if sizes is not None:
-            first = self.search_cost(sizes.batch, rounds=1)
-            each = self.search_cost(sizes.batch, rounds=2) - first
+            first = self.search_cost(sizes.batch, rounds=1, recipes=sizes.recipes)
+            each = self.search_cost(sizes.batch, rounds=2, recipes=sizes.recipes) - first
             rounds = 1 + max(0, sizes.probe - first) // each
             more = "; what a search of fewer rounds leaves goes to CMA-ES"
             conditions = ""
@@ -261,10 +296,13 @@ class EconomyPlan(AnswerSettings, Helped):
         places: Array,
         scenes: Array,
         sizes: Sizes,
-        starts: Array | None = None,
+        found: Sequence[Array] = (),
     ) -> EconomySearch:
-        """The search, at its beginning."""
+        """The search, at its beginning; what others found may be a start."""
         prior = self.shares(work)
+        starts = self.starts()[: None if sizes.recipes else 0]
+        if found:
+            starts = np.concatenate([starts, found])
         settings = EconomySettings(
             pursuit=self.pursuit(),
             evolution=self.evolution(),

@@ -17,6 +17,7 @@ from soda_tta.methods.economy_judge import Judge
 from soda_tta.methods.economy_merging import Group, serving_groups
 from soda_tta.methods.method import Outcome
 from soda_tta.types import Array
+from soda_tta.wording import counted
 
 EXAMPLES = 8  # typical images that are kept for each condition
 NOTHING_HELPED = "no change of the images helped, and the model's own answers are used."
@@ -72,10 +73,11 @@ def judge(campaign: Campaign, group: Group, level: float) -> tuple[Candidate, Ve
     """The verdict on what was found for a group of conditions."""
     members = [campaign.grounds[number] for number in group.members]
     searched = np.sort(np.concatenate([ground.searched for ground in members]))
+    surveyed = np.concatenate([ground.surveyed for ground in members])
     unsearched = np.sort(np.concatenate([ground.judged for ground in members]))
-    both = np.sort(np.concatenate([searched, unsearched]))
+    both = np.unique(np.concatenate([searched, surveyed, unsearched]))
     scenes = campaign.work.scenes(both)
-    seen = scenes[np.searchsorted(both, searched)]
+    seen = scenes[np.searchsorted(both, np.concatenate([searched, surveyed]))]
     own = scenes[np.searchsorted(both, unsearched)]
     unseen = ~np.isin(own, seen)  # a scene may lie in two conditions that were joined
     judging = Judge(
@@ -109,7 +111,8 @@ def with_adjusted_p_values(results: list[ConditionResult], level: float) -> list
 
 def composed(campaign: Campaign, groups: Sequence[Group], conditions: ConditionResults) -> Outcome:
     """One outcome of all conditions; if one adaptor serves all of them, without conditions."""
-    rounds = f"{campaign.rounds} rounds of search over {len(campaign.grounds)} conditions"
+    over = counted(len(campaign.grounds), "condition")
+    rounds = f"{campaign.rounds} rounds of search over {over}"
     verdict = conditions.verdict
     outcome = Outcome(
         probabilities=campaign.work.before,

@@ -18,7 +18,7 @@ from soda_tta.search.deck import Deck
 from soda_tta.search.economy_settings import EconomySettings
 from soda_tta.search.evolution import EvolutionSearch
 from soda_tta.search.question import Question, Round
-from soda_tta.search.race import Race, spread
+from soda_tta.search.race import Race, queries_of, spread
 from soda_tta.types import Array
 
 CHECK_EVERY = 4  # generations between two checks on images held out from evolution
@@ -132,12 +132,12 @@ class EconomySearch:
 
     def _begin_race(self, left: int | None) -> bool:
         """Deal the images of a round, if it can be afforded."""
-        pursuit = self.settings.pursuit
         images = spread(self.deck.deal())
         points = len(self.pursuit.ask())
-        if not self._affordable(pursuit.queries(points, len(images)), left):
+        heats = self.pursuit.heats
+        if not self._affordable(queries_of(points, len(images), heats), left):
             return False
-        self.race = Race(images, points, self.classes, pursuit.heats)
+        self.race = Race(images, points, self.classes, heats)
         return True
 
     def _told_of_pursuit(self, question: Question, probabilities: Array) -> Round | None:
@@ -271,7 +271,7 @@ class EconomySearch:
         self.race = None
         if "images" in state:
             points = len(self.pursuit.ask())
-            self.race = Race(state["images"], points, self.classes, self.settings.pursuit.heats)
+            self.race = Race(state["images"], points, self.classes, self.pursuit.heats)
             self.race.restore(part_of(state, "race."))
         score = state["score"].item()
         self.score = None if np.isnan(score) else score

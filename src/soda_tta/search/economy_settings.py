@@ -26,8 +26,8 @@ class EconomySettings:
     loss : probabilities of a batch to one loss; evolution minimises it.
     seed : everything random follows from it.
     kept_back : queries that evolution must leave unspent.
-    starts : parameters that helped elsewhere, one vector per row; the first round of pursuit tries
-        them beside the moves.
+    starts : parameters that helped elsewhere, one vector per row; pursuit begins with a round on
+        them.
     """
 
     pursuit: Pursuit

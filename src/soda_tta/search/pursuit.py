@@ -11,10 +11,12 @@ from soda_tta.search.race import queries_of
 from soda_tta.settings import setting
 from soda_tta.types import Array
 
+STARTING_HEATS = 3  # of the round on the starts, which differ much more than moves do
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pursuit:
-    """After a first round of all moves, each round tries the best ones so far and some sums.
+    """After a round of all moves, each round tries the best ones so far and some sums.
 
     A move is taken only if its gain exceeds `caution` standard errors, measured image by image.
     That keeps most harm out, not all: of thirty moves that do nothing, one may look like a gain.
@@ -37,20 +39,27 @@ class Pursuit:
             )
 
     def candidates(self, moves: int) -> tuple[int, int]:
-        """Points of the first round, and of each of the others."""
+        """Points of the round of all moves, and of each of the others."""
         return 1 + moves, 1 + self.tried + 4
 
-    def queries(self, points: int, images: int) -> int:
-        """What a round of so many points on so many images costs."""
-        return queries_of(points, images, self.heats)
+    def queries(self, images: int, moves: int, rounds: int, starts: int = 0) -> int:
+        """What so many rounds of moves on so many images each cost, and the one on the starts."""
+        first, later = self.candidates(moves)
+        cost = queries_of(first, images, self.heats)
+        cost += (rounds - 1) * queries_of(later, images, self.heats)
+        if starts:
+            cost += queries_of(1 + starts, images, STARTING_HEATS)
+        return cost
 
     def start(self, theta: Array, moves: Array, starts: Array | None = None) -> PursuitSearch:
-        """Begin at `theta` with these moves, one per row; the first round also tries `starts`."""
+        """Begin at `theta`, or at the best of `starts`, with these moves, one per row."""
         return PursuitSearch(self, theta, moves, starts)
 
 
 class PursuitSearch:
     """`ask()` for points, `tell()` their losses image by image; `done` when nothing helps any more.
+
+    If there are starts, a round on them comes first: the best one is taken, if it gains.
 
     Examples
     --------
@@ -79,15 +88,32 @@ class PursuitSearch:
         """Whether the search has ended."""
         return self.failures >= self.settings.patience
 
+    @property
+    def choosing(self) -> bool:
+        """Whether this is the round on the starts."""
+        return len(self.starts) > 0 and self.rounds == 0
+
+    @property
+    def heats(self) -> int:
+        """Heats of this round."""
+        return STARTING_HEATS if self.choosing else self.settings.heats
+
+    @property
+    def _surveyed(self) -> bool:
+        """Whether every move was tried once."""
+        return self.rounds > (len(self.starts) > 0)
+
     def _order(self) -> Array:
         """The moves of this round, the most promising first."""
         order = np.argsort(-self.gains, kind="stable")
-        return order[: self.settings.tried] if self.rounds else order
+        return order[: self.settings.tried] if self._surveyed else order
 
     def _steps(self) -> Array:
+        if self.choosing:
+            return self.starts - self.theta
         singles = self.length * self.moves[self._order()]
-        if not self.rounds:
-            return np.concatenate([singles, self.starts - self.theta])
+        if not self._surveyed:
+            return singles
         first, second, third = singles[:3]
         sums = [first + second, first + third, second + third, first + second + third]
         return np.array([*singles, *sums])
@@ -110,15 +136,22 @@ class PursuitSearch:
 
         An infinite error means that the step was given up early: it is not taken.
         """
-        order = self._order()
-        steps = self._steps()
         finished = np.isfinite(errors)
         margin = self.settings.caution * np.where(finished, errors, 0)
         cautious_gain = np.where(finished, gains - margin, -np.inf)
-        self.gains[order] = gains[: len(order)]
         best = int(cautious_gain.argmax())
-        if cautious_gain[best] > 0:
-            self.theta = self.theta + steps[best]
+        step = self._steps()[best] if cautious_gain[best] > 0 else None
+        if not self.choosing:
+            self._learn(gains, taken=step is not None)
+        if step is not None:
+            self.theta = self.theta + step
+        self.rounds += 1
+
+    def _learn(self, gains: Array, taken: bool) -> None:
+        """Note what the moves of this round gained, and whether one of them is taken."""
+        order = self._order()
+        self.gains[order] = gains[: len(order)]
+        if taken:
             self.failures = 0
         else:
             self.length *= self.settings.shorten
@@ -126,7 +159,6 @@ class PursuitSearch:
         # What did harm long ago may help by now: it slowly returns to the moves that are tried.
         rested = np.setdiff1d(np.arange(len(self.moves)), order)
         self.gains[rested] *= np.where(self.gains[rested] < 0, 0.7, 1.0)
-        self.rounds += 1
 
     def state(self) -> dict[str, Array]:
         """Everything that is needed to continue, by name."""
