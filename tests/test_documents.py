@@ -115,6 +115,12 @@ def test_python_examples_are_true(document: Path, tmp_path, monkeypatch) -> None
     assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
 
 
+def test_the_list_of_benchmarks_is_complete() -> None:
+    folder = ROOT / "benchmarks"
+    listed = (folder / "README.md").read_text()
+    assert not [path.name for path in folder.glob("*.py") if f"`{path.name}`" not in listed]
+
+
 def test_the_readme_and_the_tutorial_have_examples() -> None:
     assert python_examples(ROOT / "README.md")
     assert python_examples(ROOT / "docs" / "tutorial.md")

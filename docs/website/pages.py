@@ -27,6 +27,7 @@ ELSEWHERE = {  # documents outside docs/ and their pages
 NOT_PAGES = {"website", "reference/generate.py", "conf.py"}
 FENCE = re.compile(r"(^```.*?^```$|^~~~.*?^~~~$)", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)\s]+)\)")
+PERCENT = re.compile(r"(?<=\d) %")
 ROW = re.compile(r"^\| \[(?!!)[^\]]*\]\(([^)#\s]+)\)", re.MULTILINE)
 AUTODOC = re.compile(r"^<!-- autodoc (\w+) ([\w.]+) -->$", re.MULTILINE)
 
@@ -65,6 +66,7 @@ def page_text(document: str, text: str, attach: Callable[[str], str]) -> str:
         parts[number] = LINK.sub(
             lambda match: f"]({link_from(document, match[1], attach)})", parts[number]
         )
+        parts[number] = PERCENT.sub("\N{NO-BREAK SPACE}%", parts[number])
     rewritten = AUTODOC.sub(lambda match: autodoc(match[1], match[2]), "".join(parts))
     return rewritten + menus(document, text)
 

@@ -76,6 +76,16 @@ def test_a_cell_that_fails_does_not_stop_the_others(own_cell, tmp_path, failing_
     assert "ValueError: a slip" in reported[0]
 
 
+def test_a_search_that_never_began_says_why(own_cell, tmp_path) -> None:
+    frames = np.load(tmp_path / "mine.npz")["images"][:1].repeat(50, axis=0)
+    np.savez(tmp_path / "frames.npz", images=frames, labels=np.zeros(50, int))
+    store = Store(tmp_path / "store")
+    cell = own_cell(method="soda-e", budget=50, data=str(tmp_path / "frames.npz"))
+    run_grid([cell], store)
+    assert store[cell].queries == {"select": 50}
+    assert "show only 1 scene:" in store[cell].notices[0]
+
+
 def test_the_methods_of_the_documentation_run(own_cell, tmp_path, monkeypatch) -> None:
     (method,) = re.findall(r"```python\n(# mine.py\n.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "mine.py").write_text(method)

@@ -167,6 +167,21 @@ def test_reset_forgets(proxied) -> None:
     assert 'soda_tta_live{fact="kept"} 0.0' in proxy.ask("GET", "/metrics")[2].decode()
 
 
+def test_the_metrics_count_what_the_learner_has_spent() -> None:
+    metrics = Metrics()
+    metrics.follow(lambda: {"arrived": 3, "queries": {"probe": 40, "judge": 8}})
+    text = metrics.text().decode()
+    assert 'soda_tta_learner_queries_total{purpose="probe"} 40.0' in text
+    assert metrics.totals()["learner_queries_total[judge]"] == 8
+
+
+def test_a_learner_without_purposes_has_one_figure() -> None:
+    metrics = Metrics()
+    metrics.follow(lambda: {"queries": 12})
+    assert 'soda_tta_live{fact="queries"} 12.0' in metrics.text().decode()
+    assert not any(name.startswith("learner_queries") for name in metrics.totals())
+
+
 def test_what_the_learner_decides_is_shown_and_a_reset_starts_again(
     start, direct, tensor, tmp_path: Path
 ) -> None:

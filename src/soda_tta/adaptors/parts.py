@@ -23,6 +23,10 @@ SCALED = (
 FACTORS = ("contrast", "gamma", "saturation", "zoom")  # their parameters are logarithms
 SILENT = 0.05  # of a typical amount: less is not worth mentioning
 WITHOUT_MOVES = 0.06  # typical value of a part that no search starts with
+# How descriptions state the strength of a part.
+RADIUS, THRESHOLD = "radius {strength:.2g}", "threshold {strength:.2g}"
+NOISE = "{strength:.2g} x noise"  # a threshold as a multiple of the noise of each image
+MOTION = {"name": "motion", "more": "add motion blur", "less": "undo motion blur"}
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,9 @@ class Part:
         return text.format(amount=amount, percent=100 * abs(value), strength=strength)
 
 
-def mixed(family: str, quantity: str, strength: float, *moves: float) -> Part:
-    """A version of the image that is mixed in."""
-    text = f"{family} ({quantity} {{strength:.2g}}) "
+def mixed(family: str, amount: str, strength: float, *moves: float, effect: str = "") -> Part:
+    """A version of the image that is mixed in; `amount` states its strength in descriptions."""
+    text = f"{effect or family} ({amount}) "
     return Part(
         name=f"{family} {strength:g}",
         family=family,
@@ -83,55 +87,23 @@ def mixed(family: str, quantity: str, strength: float, *moves: float) -> Part:
     )
 
 
-def radial(family: str, radius: float, *moves: float) -> Part:
-    """A Gaussian of a radius in pixels, mixed in or subtracted."""
-    amount = " (radius {strength:.2g}) {percent:.0f}%"
+def radial(
+    family: str,
+    radius: float,
+    *moves: float,
+    name: str = "radius",
+    more: str = "smooth",
+    less: str = "sharpen",
+) -> Part:
+    """A blur of a radius in pixels, mixed in or subtracted."""
+    amount = f" ({RADIUS}) {{percent:.0f}}%"
     return Part(
-        name=f"radius {radius:g}",
+        name=f"{name} {radius:g}",
         family=family,
         strength=radius,
         moves=moves,
-        more="smooth" + amount,
-        less="sharpen" + amount,
-    )
-
-
-def motion(radius: float, *moves: float) -> Part:
-    """A blur along the image's own motion blur, mixed in or subtracted."""
-    amount = " (radius {strength:.2g}) {percent:.0f}%"
-    return Part(
-        name=f"motion {radius:g}",
-        family="motion",
-        strength=radius,
-        moves=moves,
-        more="add motion blur" + amount,
-        less="undo motion blur" + amount,
-    )
-
-
-def adaptive(threshold: float, *moves: float) -> Part:
-    """Shrinkage whose threshold is a multiple of the noise of each image, mixed in."""
-    amount = " ({strength:.2g} x noise) "
-    return Part(
-        name=f"adaptive shrinkage {threshold:g}",
-        family="adaptive shrinkage",
-        strength=threshold,
-        moves=moves,
-        more="adaptive shrinkage" + amount + "{percent:.0f}%",
-        less="adaptive shrinkage" + amount + "-{percent:.0f}%",
-    )
-
-
-def inverse(radius: float, *moves: float) -> Part:
-    """A version in which a Gaussian blur of this radius is undone, mixed in."""
-    amount = " (radius {strength:.2g}) "
-    return Part(
-        name=f"inverse {radius:g}",
-        family="inverse",
-        strength=radius,
-        moves=moves,
-        more="undo blur" + amount + "{percent:.0f}%",
-        less="undo blur" + amount + "-{percent:.0f}%",
+        more=more + amount,
+        less=less + amount,
     )
 
 
@@ -150,16 +122,16 @@ MIXED = (
         more="median filter {percent:.0f}%",
         less="median filter -{percent:.0f}%",
     ),
-    mixed("cosine shrinkage", "threshold", 0.15, 0.8),
-    mixed("cosine shrinkage", "threshold", 0.3, 0.8),
-    adaptive(1.5, 0.8),
-    adaptive(2.5, 0.8),
-    motion(1.5, -1.2),
-    motion(2.5, -1.2),
-    mixed("coarse shrinkage", "threshold", 0.15, 0.8),
-    inverse(0.8, 0.8),
-    inverse(1.0, 0.9),
-    inverse(1.5, 0.9),
+    mixed("cosine shrinkage", THRESHOLD, 0.15, 0.8),
+    mixed("cosine shrinkage", THRESHOLD, 0.3, 0.8),
+    mixed("adaptive shrinkage", NOISE, 1.5, 0.8),
+    mixed("adaptive shrinkage", NOISE, 2.5, 0.8),
+    radial("motion", 1.5, -1.2, **MOTION),
+    radial("motion", 2.5, -1.2, **MOTION),
+    mixed("coarse shrinkage", THRESHOLD, 0.15, 0.8),
+    mixed("inverse", RADIUS, 0.8, 0.8, effect="undo blur"),
+    mixed("inverse", RADIUS, 1.0, 0.9, effect="undo blur"),
+    mixed("inverse", RADIUS, 1.5, 0.9, effect="undo blur"),
     radial("blur", 2.5, -0.7),
     radial("blur", 8, -0.5, 0.4),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from statistics import mean
-from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -60,12 +59,7 @@ class LiveTable:
             self.live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.live:
             self.live.stop()
 

@@ -93,7 +93,7 @@ def measure(
         seconds=round(run.seconds, 2),
         notices=[
             *(f"an unfinished cell was restarted: {reason}" for reason in restarts),
-            *([run.reason] if run.stopped == "budget" else []),
+            *([run.reason] if run.stopped == "budget" or learned_nothing(run) else []),
             *run.notices,
         ],
         losses=epoch_losses(run.history),
@@ -101,6 +101,11 @@ def measure(
         card=run.card.facts(),
         code=code_of(cell.method),
     )
+
+
+def learned_nothing(run: Run) -> bool:
+    """Whether a method that was to learn did not even begin, as with too few scenes."""
+    return "probe" in run.card.plan["queries"] and "probe" not in run.ledger.queries
 
 
 def check_fit(cell: Cell, images: Dataset, labels: Array) -> None:

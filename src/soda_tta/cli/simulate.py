@@ -57,7 +57,9 @@ def add_traffic(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--proxy", required=True, metavar="URL", help="the model as 'soda-tta serve' announces it"
     )
-    group.add_argument("--direct", metavar="URL", help="also ask the model itself, for comparison")
+    group.add_argument(
+        "--direct", metavar="URL", help="also query the model itself, for comparison"
+    )
     group.add_argument(
         "--direct-api-key-env",
         metavar="VAR",

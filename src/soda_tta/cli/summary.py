@@ -146,7 +146,9 @@ def print_chart(console: Console, run: Run, hint: str) -> None:
         estimate = estimate_accuracy(probabilities, clean=run.clean, clean_accuracy=accuracy)
         console.print(f"    {name:<{WIDTH - 2}} ", end="", style="dim")
         if not isinstance(estimate, Estimate):
-            console.print("not enough to estimate", markup=False)
+            # with clean images and their accuracy everything was given: the reason is news
+            why = "" if accuracy is None else f": {estimate.reason}"
+            console.print(f"not enough to estimate{why}", markup=False)
             continue
         if not estimate.bound:
             drawn = bar(estimate.accuracy, encoding=console.encoding)

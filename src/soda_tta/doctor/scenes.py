@@ -30,16 +30,16 @@ def check_scenes(images: Images, chosen: Array) -> Finding:
         return Finding(
             name="scenes",
             state="caution",
-            sentence=f"{total:,} images show only {count:,} scenes; near copies of an image count "
-            "once in the verdict, so only large gains can be recognised.",
+            sentence=f"{total:,} images show only {counted(count, 'scene')}; near copies of an "
+            "image count once in the verdict, so only large gains can be recognised.",
             measurements=measurements,
             remedy=REMEDY,
         )
     return Finding(
         name="scenes",
         state="bad",
-        sentence=f"{total:,} images show only {count:,} scenes; near copies of an image count "
-        f"once, and nothing can be concluded from fewer than {FEWEST_SCENES}.",
+        sentence=f"{total:,} images show only {counted(count, 'scene')}; near copies of an image "
+        f"count once, and nothing can be concluded from fewer than {FEWEST_SCENES}.",
         measurements=measurements,
         remedy=REMEDY,
     )

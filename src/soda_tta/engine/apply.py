@@ -138,7 +138,7 @@ def apply(
     progress: bool = False,
     **options: Any,
 ) -> Answers:
-    """Adapt new images with a learned adaptor and ask the model about each view of them once.
+    """Adapt new images with a learned adaptor and query the model once for each view.
 
     An image has one view, unless the adaptor was learned with more (`views=`). Its class weights,
     if it has any, apply to an image alone as in a batch.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from threading import RLock
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from soda_tta.display import open_bar
@@ -68,12 +67,7 @@ class Display:
         self.bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
     def __call__(self, event: Event) -> None:

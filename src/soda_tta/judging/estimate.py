@@ -119,11 +119,16 @@ class NoEstimate:
 
     Parameters
     ----------
-    sentence : str
-        Why, and what would be enough.
+    reason : str
+        Why, as part of a sentence.
     """
 
-    sentence: str
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """Why, and what would be enough."""
+        return f"Not enough to estimate the accuracy: {self.reason}. {REMEDY}"
 
 
 def estimate_accuracy(
@@ -186,7 +191,7 @@ def estimate_accuracy(
                 return _with_interval(accuracy, high, used, shares=shares)
             reason = "the confidence of this model on the clean images does not fit its accuracy"
     if high >= SAYS_NOTHING:
-        return NoEstimate(f"Not enough to estimate the accuracy: {reason}. {REMEDY}")
+        return NoEstimate(reason)
     return Estimate(
         accuracy=high,
         low=0.0,

@@ -20,6 +20,7 @@ from soda_tta.methods.economy_verdicts import found_so_far, joined, judged
 from soda_tta.methods.method import Outcome
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import EconomySearch
+from soda_tta.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +125,10 @@ class Economy(EconomyPlan):
 def too_few_scenes(images: int, scenes: int) -> str:
     """Why there was no search."""
     return (
-        f"{images:,} images show only {scenes:,} scenes: near copies of an image count once, and "
-        f"nothing can be concluded from fewer than {FEWEST_SCENES}. The model's own answers are "
-        "used. Add images of other scenes, or state with groups= which images belong together."
+        f"{images:,} images show only {counted(scenes, 'scene')}: near copies of an image count "
+        f"once, and nothing can be concluded from fewer than {FEWEST_SCENES}. The model's own "
+        "answers are used. Add images of other scenes, or state with groups= which images belong "
+        "together."
     )
 
 

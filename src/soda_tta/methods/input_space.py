@@ -13,13 +13,12 @@ import numpy as np
 from soda_tta.adaptors import DEVIATION, Adaptor, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
 from soda_tta.devices import as_array, as_tensor, working_on
-from soda_tta.engine.events import Step
 from soda_tta.engine.rounding import IMAGES_CHECKED, drowned
 from soda_tta.engine.step import QUERY_BYTES
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method, Outcome
-from soda_tta.methods.tools import in_order
+from soda_tta.methods.tools import in_order, step_of_losses
 from soda_tta.objectives import Loss, Reliable, Soda
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import SGD
@@ -119,19 +118,8 @@ class InputSpace(Method):
                 images = movable.adapted(indices)
                 losses, gradient = self.estimate(box, images, loss, work.seed, steps)
                 movable.move(indices, gradient)
-                work.record(
-                    Step(
-                        epoch=epoch,
-                        step=number,
-                        of=len(batches),
-                        lr=self.lr,
-                        purpose="probe",
-                        queries=len(losses) * len(indices),
-                        losses=tuple(loss.value for loss in losses),
-                        mutual_information=losses[0].mutual_information,
-                        cross_entropy=losses[0].cross_entropy,
-                    )
-                )
+                place = (epoch, number, len(batches))
+                work.record(step_of_losses(place, lr=self.lr, images=len(indices), losses=losses))
         adaptor = movable.learned()
         if adaptor is not None:
             return Outcome(adaptor=adaptor, average=self.average)

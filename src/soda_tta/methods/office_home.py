@@ -15,12 +15,11 @@ import numpy as np
 from soda_tta.adaptors import DEVIATION, NetworkAdaptor, PaperNetwork
 from soda_tta.box import Box
 from soda_tta.devices import as_array, as_tensor, device_of, working_on
-from soda_tta.engine.events import Step
 from soda_tta.engine.rounding import IMAGES_CHECKED, drowned_probes
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method, Outcome
-from soda_tta.methods.tools import in_order
+from soda_tta.methods.tools import in_order, step_of_losses
 from soda_tta.objectives import (
     Loss,
     Reliable,
@@ -171,19 +170,8 @@ class OfficeHome(Method):
                 else:
                     batch = self.mixed(work, beliefs, indices, (epoch, number))
                 losses = self.take_step(batch, adaptor, search, box)
-                work.record(
-                    Step(
-                        epoch=epoch,
-                        step=number,
-                        of=len(batches),
-                        lr=self.lr,
-                        purpose="probe",
-                        queries=len(losses) * len(indices),
-                        losses=tuple(loss.value for loss in losses),
-                        mutual_information=losses[0].mutual_information,
-                        cross_entropy=losses[0].cross_entropy,
-                    )
-                )
+                place = (epoch, number, len(batches))
+                work.record(step_of_losses(place, lr=self.lr, images=len(indices), losses=losses))
         adaptor.parameters = search.theta.astype(np.float32)
         return Outcome(adaptor=adaptor, average=self.average)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from soda_tta.box import Box, ModuleBox
 from soda_tta.engine.events import Step
+from soda_tta.objectives import Loss
 from soda_tta.search import Round
 
 
@@ -50,4 +51,30 @@ def step_of(completed: Round, number: int) -> Step:
         losses=completed.losses,
         mutual_information=-completed.losses[0],
         cross_entropy=0.0,
+    )
+
+
+def step_of_losses(
+    place: tuple[int, int, int], *, lr: float, images: int, losses: Sequence[Loss]
+) -> Step:
+    """A step of a training loop as a line of the history.
+
+    Parameters
+    ----------
+    place : its epoch, its number in that epoch, and the steps of the epoch.
+    lr : the learning rate.
+    images : how many images each candidate was queried for.
+    losses : those of all candidates, the current one first.
+    """
+    epoch, number, of = place
+    return Step(
+        epoch=epoch,
+        step=number,
+        of=of,
+        lr=lr,
+        purpose="probe",
+        queries=len(losses) * images,
+        losses=tuple(loss.value for loss in losses),
+        mutual_information=losses[0].mutual_information,
+        cross_entropy=losses[0].cross_entropy,
     )

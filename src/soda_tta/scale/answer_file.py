@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from soda_tta.data.archives.parquet import arrow, open_parquet, parquet
@@ -46,13 +45,8 @@ class AnswerWriter:
     def __enter__(self) -> AnswerWriter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
             self._flush()
         self.file.close()
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from types import TracebackType
 from typing import Any, TypeVar
 
 from soda_tta._version import __version__
@@ -75,12 +74,7 @@ class Backend(ABC):
     def __enter__(self) -> Backend:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

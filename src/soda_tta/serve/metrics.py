@@ -96,20 +96,29 @@ class Metrics:
 
 
 class Facts:
-    """The numbers among the facts of a live adaptor, as gauges."""
+    """The numbers among the facts of a live adaptor, as gauges; its queries, as a counter."""
 
     def __init__(self, facts: Callable[[], dict[str, Any]]) -> None:
         self.facts = facts
 
     def collect(self) -> Iterator[Any]:
         """Called by the registry."""
-        from prometheus_client.core import GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+        facts = self.facts()
         family = GaugeMetricFamily("soda_tta_live", "Facts of the adaptor", labels=["fact"])
-        for name, value in self.facts().items():
+        for name, value in facts.items():
             if isinstance(value, int | float):
                 family.add_metric([name], float(value))
         yield family
+        spent = CounterMetricFamily(
+            "soda_tta_learner_queries", "Images sent to the model to learn", labels=["purpose"]
+        )
+        queries = facts.get("queries")
+        if isinstance(queries, dict):
+            for purpose, count in queries.items():
+                spent.add_metric([purpose], float(count))
+        yield spent
 
     def describe(self) -> list[Any]:
         """Nothing before it is read."""

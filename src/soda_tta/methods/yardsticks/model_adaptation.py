@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from soda_tta.devices import as_array, as_tensor, device_of
-from soda_tta.engine.events import Step
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method
-from soda_tta.methods.tools import in_order, own_copy, seeded
+from soda_tta.methods.tools import in_order, own_copy, seeded, step_of_losses
 from soda_tta.objectives import Reliable, Soda
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.search import SGD
@@ -87,19 +86,8 @@ class ModelAdaptation(Method):
                 optimiser.zero_grad()
                 rows.backward(as_tensor(slope, device_of(box.module), dtype=rows.dtype))
                 optimiser.step()
-                work.record(
-                    Step(
-                        epoch=epoch,
-                        step=number,
-                        of=len(batches),
-                        lr=self.lr,
-                        purpose="probe",
-                        queries=len(indices),
-                        losses=(loss.value,),
-                        mutual_information=loss.mutual_information,
-                        cross_entropy=loss.cross_entropy,
-                    )
-                )
+                place = (epoch, number, len(batches))
+                work.record(step_of_losses(place, lr=self.lr, images=len(indices), losses=[loss]))
         count = len(work.images)
         work.meter.spend(count, "evaluate")
         return np.concatenate([box(work.seen(place)) for place in in_order(count, 512)])
