@@ -233,7 +233,7 @@ class LiveStream:
         self._answers = {key: each.answers.answering for key, each in sources.items()}
 
     def _report(self, event: LiveEvent) -> None:
-        time = datetime.now(UTC).isoformat(timespec="seconds")
+        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.audit.append({"time": time, **event.facts()})
         if self.listener is not None:
             self.listener(event)
