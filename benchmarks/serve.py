@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from pages import markdown, replace_tables
@@ -122,20 +123,43 @@ def learner_of(url: str) -> dict[str, Any]:
     return {"queries": sum(live["queries"].values()), "adaptors": adaptors}
 
 
-async def throughput(direct: list[Client], proxied: list[Client], count: int) -> dict[str, float]:
-    """Requests per second at saturation; medians of rounds that take turns."""
+async def throughput(
+    direct: list[Client], proxied: list[Client], count: int, proxy: int
+) -> dict[str, float]:
+    """Requests per second at saturation; medians of rounds that take turns.
+
+    And the CPU time of a request, in milliseconds: it hardly depends on what else is running.
+    """
     rounds: dict[str, list[float]] = {"direct": [], "proxied": []}
+    spent: dict[str, float] = dict.fromkeys(cpu_seconds(proxy), 0.0)
     for _ in range(ROUNDS):
-        for name, clients in (("direct", direct), ("proxied", proxied)):
-            rounds[name].append(await rate(clients, count // ROUNDS))
+        rounds["direct"].append(await rate(direct, count // ROUNDS))
+        before = cpu_seconds(proxy)
+        rounds["proxied"].append(await rate(proxied, count // ROUNDS))
+        after = cpu_seconds(proxy)
+        spent = {name: spent[name] + after[name] - before[name] for name in spent}
     result = {name: float(np.median(values)) for name, values in rounds.items()}
     shares = np.array(rounds["proxied"]) / np.array(rounds["direct"])
-    return {**result, "share": float(np.median(shares))}
+    requests = ROUNDS * (count // ROUNDS)
+    cpu = {f"CPU ms of the {name}": 1000 * value / requests for name, value in spent.items()}
+    return {**result, "share": float(np.median(shares)), **cpu}
+
+
+def cpu_seconds(proxy: int) -> dict[str, float]:
+    """CPU time so far of the client, the proxy and the model's server, which may be several."""
+    here = psutil.Process()
+    times = {each.pid: sum(each.cpu_times()[:2]) for each in here.children(recursive=True)}
+    of_the_proxy = times.pop(proxy)
+    return {
+        "client": sum(here.cpu_times()[:2]),
+        "proxy": of_the_proxy,
+        "model": sum(times.values()),
+    }
 
 
 def identity(bench: Bench, images: Any, count: int) -> dict[str, Any]:
     """What the proxy itself costs."""
-    with bench.proxy("--freeze") as (url, _):
+    with bench.proxy("--freeze") as (url, process):
         pair = [bench.client(each, images[0]) for each in (bench.upstream, url)]
         results = {"latency": asyncio.run(latency(pair[0], pair[1], count))}
         show("identity: milliseconds of one image", results["latency"])
@@ -143,7 +167,7 @@ def identity(bench: Bench, images: Any, count: int) -> dict[str, Any]:
             [bench.client(each, image) for image in images[:CONNECTIONS]]
             for each in (bench.upstream, url)
         ]
-        results["throughput"] = asyncio.run(throughput(many[0], many[1], count))
+        results["throughput"] = asyncio.run(throughput(many[0], many[1], count, process.pid))
         show("identity: requests per second", results["throughput"])
     return results
 
@@ -246,11 +270,14 @@ def table_of_throughput(stored: dict[str, dict[str, Any]]) -> str:
     }
     if "large" in stored["ours"]:
         cases["`soda-tta serve --model`, 224 x 224, mean colours"] = stored["ours"]["large"]
-    rows = [["server of the model", "direct", "through the proxy", "share"]]
+    head = ["server of the model", "direct", "through the proxy", "share"]
+    rows = [[*head, "CPU ms of the proxy", "of model and client"]]
     for label, case in cases.items():
         found = case["throughput"]
         numbers = [f"{found[name]:,.0f}" for name in ("direct", "proxied")]
-        rows.append([label, *numbers, f"{found['share']:.0%}"])
+        others = found["CPU ms of the model"] + found["CPU ms of the client"]
+        cpu = [f"{each:.2f}" for each in (found["CPU ms of the proxy"], others)]
+        rows.append([label, *numbers, f"{found['share']:.0%}", *cpu])
     return markdown(rows)
 
 
