@@ -47,7 +47,7 @@ class Adapted:
 
 UNTOUCHED = Adapted()
 SLOW = 0.1  # seconds: assumed before the first calls
-QUICK = 5e-4
+QUICK = 1e-3  # seconds
 SMOOTHING = 0.1
 
 
