@@ -31,6 +31,7 @@ import psutil
 import torch
 
 from pages import markdown, replace_tables
+from serve_faults import NOISE, learned
 from serve_parts import (
     LARGE,
     RESULTS,
@@ -175,10 +176,13 @@ def identity(bench: Bench, images: Any, count: int) -> dict[str, Any]:
 
 
 def learning(bench: Bench, count: int) -> dict[str, Any]:
-    """What is added while the learner runs."""
+    """What is added while the learner runs; for noise, an adaptor has been learned before."""
     results = {}
-    for name, corruption in (("clean", None), ("gaussian noise", "gaussian_noise")):
-        with bench.proxy() as (url, _):
+    state = bench.folder / "state"
+    learned(bench, state)
+    cases = (("clean", None, ()), ("gaussian noise", NOISE, ("--state", str(state))))
+    for name, corruption, words in cases:
+        with bench.proxy(*words) as (url, _):
             images = photographs(FIRST + count, corruption)
             results[name] = asyncio.run(paced(bench, url, images, count))
         show(f"learning from images with: {name}", results[name])
