@@ -27,9 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 
 from pages import markdown, replace_tables
+from serve_faults import NOISE, learned
 from serve_parts import (
     LARGE,
     RESULTS,
@@ -43,14 +45,16 @@ from serve_parts import (
     rate,
     show,
 )
-from soda_tta.adaptors import Adaptor, Bank
-from soda_tta.adaptors.compiled import compiled
+from soda_tta import find_conditions
+from soda_tta.adaptors import Adaptor, Bank, Identity, RoutedAdaptor
+from soda_tta.adaptors.quick import for_requests
 
 PAGE = ROOT / "docs" / "how-to" / "serve.md"
 CONNECTIONS = 16  # enough to saturate the model
 WARM_UP = 200  # requests
 ROUNDS = 7  # of the throughput
-ALONE = 30  # calls of an adaptor by itself
+ALONE = 50  # calls of an adaptor by itself
+CONDITIONS = 100  # images of each of two conditions
 FIRST = 600  # images before the latency with a learner: from then on there is a router
 PACE = 50  # of these images per second, directly and through the proxy each
 # What runs on images with little contrast and on noisy ones learn; the second is among the slowest.
@@ -122,20 +126,43 @@ def learner_of(url: str) -> dict[str, Any]:
     return {"queries": sum(live["queries"].values()), "adaptors": adaptors}
 
 
-async def throughput(direct: list[Client], proxied: list[Client], count: int) -> dict[str, float]:
-    """Requests per second at saturation; medians of rounds that take turns."""
+async def throughput(
+    direct: list[Client], proxied: list[Client], count: int, proxy: int
+) -> dict[str, float]:
+    """Requests per second at saturation; medians of rounds that take turns.
+
+    And the CPU time of a request, in milliseconds: it hardly depends on what else is running.
+    """
     rounds: dict[str, list[float]] = {"direct": [], "proxied": []}
+    spent: dict[str, float] = dict.fromkeys(cpu_seconds(proxy), 0.0)
     for _ in range(ROUNDS):
-        for name, clients in (("direct", direct), ("proxied", proxied)):
-            rounds[name].append(await rate(clients, count // ROUNDS))
+        rounds["direct"].append(await rate(direct, count // ROUNDS))
+        before = cpu_seconds(proxy)
+        rounds["proxied"].append(await rate(proxied, count // ROUNDS))
+        after = cpu_seconds(proxy)
+        spent = {name: spent[name] + after[name] - before[name] for name in spent}
     result = {name: float(np.median(values)) for name, values in rounds.items()}
     shares = np.array(rounds["proxied"]) / np.array(rounds["direct"])
-    return {**result, "share": float(np.median(shares))}
+    requests = ROUNDS * (count // ROUNDS)
+    cpu = {f"CPU ms of the {name}": 1000 * value / requests for name, value in spent.items()}
+    return {**result, "share": float(np.median(shares)), **cpu}
+
+
+def cpu_seconds(proxy: int) -> dict[str, float]:
+    """CPU time so far of the client, the proxy and the model's server, which may be several."""
+    here = psutil.Process()
+    times = {each.pid: sum(each.cpu_times()[:2]) for each in here.children(recursive=True)}
+    of_the_proxy = times.pop(proxy)
+    return {
+        "client": sum(here.cpu_times()[:2]),
+        "proxy": of_the_proxy,
+        "model": sum(times.values()),
+    }
 
 
 def identity(bench: Bench, images: Any, count: int) -> dict[str, Any]:
     """What the proxy itself costs."""
-    with bench.proxy("--freeze") as (url, _):
+    with bench.proxy("--freeze") as (url, process):
         pair = [bench.client(each, images[0]) for each in (bench.upstream, url)]
         results = {"latency": asyncio.run(latency(pair[0], pair[1], count))}
         show("identity: milliseconds of one image", results["latency"])
@@ -143,16 +170,19 @@ def identity(bench: Bench, images: Any, count: int) -> dict[str, Any]:
             [bench.client(each, image) for image in images[:CONNECTIONS]]
             for each in (bench.upstream, url)
         ]
-        results["throughput"] = asyncio.run(throughput(many[0], many[1], count))
+        results["throughput"] = asyncio.run(throughput(many[0], many[1], count, process.pid))
         show("identity: requests per second", results["throughput"])
     return results
 
 
 def learning(bench: Bench, count: int) -> dict[str, Any]:
-    """What is added while the learner runs."""
+    """What is added while the learner runs; for noise, an adaptor has been learned before."""
     results = {}
-    for name, corruption in (("clean", None), ("gaussian noise", "gaussian_noise")):
-        with bench.proxy() as (url, _):
+    state = bench.folder / "state"
+    learned(bench, state)
+    cases = (("clean", None, ()), ("gaussian noise", NOISE, ("--state", str(state))))
+    for name, corruption, words in cases:
+        with bench.proxy(*words) as (url, _):
             images = photographs(FIRST + count, corruption)
             results[name] = asyncio.run(paced(bench, url, images, count))
         show(f"learning from images with: {name}", results[name])
@@ -177,26 +207,49 @@ def with_adaptor(bench: Bench, adaptor: Adaptor, image: Any, count: int) -> dict
 
 
 def graph_and_torch(adaptor: Adaptor, image: Any) -> dict[str, float]:
-    """Median milliseconds of one image in ONNX Runtime and in PyTorch, in turns, on one thread."""
+    """Mean CPU milliseconds of one image in ONNX Runtime and in PyTorch, in turns, on one thread.
+
+    They hardly depend on what else is running.
+    """
     torch.set_num_threads(1)
-    forms = {"as a graph": compiled(adaptor), "in PyTorch": adaptor}
+    forms = {"as a graph": for_requests(adaptor), "in PyTorch": adaptor}
     times: dict[str, list[float]] = {name: [] for name in forms}
     for number in range(3 + ALONE):
         for name, function in forms.items():
-            start = time.perf_counter()
+            start = time.process_time()
             function(image[None])
             if number >= 3:
-                times[name].append(1000 * (time.perf_counter() - start))
-    return {name: float(np.median(values)) for name, values in times.items()}
+                times[name].append(1000 * (time.process_time() - start))
+    return {name: float(np.mean(values)) for name, values in times.items()}
 
 
 def adaptors(bench: Bench, image: Any, count: int) -> dict[str, Any]:
-    """Two adaptors of the bank."""
+    """Two adaptors of the bank, and a router in front of one of them."""
     size = image.shape[1:]
-    return {
+    results = {
         name: with_adaptor(bench, Bank.for_size(size).adaptor(parts), image, count)
         for name, parts in ADAPTORS.items()
     }
+    adaptor, noisy = of_conditions(size)
+    return {**results, "conditions": with_adaptor(bench, adaptor, noisy, count)}
+
+
+def of_conditions(size: tuple[int, int]) -> tuple[RoutedAdaptor, Any]:
+    """An adaptor for clean and for noisy images, and a noisy image."""
+    clean = (
+        photographs(CONDITIONS).repeat(size[0] // SMALL, axis=2).repeat(size[1] // SMALL, axis=3)
+    )
+    grain = 0.1 * np.random.default_rng(0).standard_normal(clean.shape).astype(np.float32)
+    images = np.concatenate([clean, (clean + grain).clip(0, 1)])
+    found = find_conditions(images, conditions=2)
+    noisy = found.of_each[-1]
+    bank = Bank.for_size(size)
+    adaptors: list[Adaptor] = [Identity(), Identity()]
+    adaptors[noisy] = bank.adaptor({"cosine shrinkage 0.3": 0.8})
+    shares = [0.5, 0.5]
+    routed = RoutedAdaptor(router=found.router, adaptors=adaptors, words=found.words, shares=shares)
+    assert routed.routes(images[-1:]).familiar.all()
+    return routed, images[-1]
 
 
 def measure(part: str, bench: Bench, count: int) -> dict[str, Any]:
@@ -224,18 +277,22 @@ def table_of_latency(stored: dict[str, dict[str, Any]]) -> str:
         *((f"{LABELS[name]}, 224 x 224", large[name]) for name in LABELS if name in large),
         *([("none, 224 x 224", large["latency"])] if large else []),
     ]
-    rows = [["adaptor", "direct p50", "added p50", "added p99", "mean of the adaptor itself"]]
+    head = ["adaptor", "direct p50", "added p50", "added p99"]
+    rows = [[*head, "CPU of the adaptor alone", "in PyTorch"]]
     for label, case in cases:
         values = [case[name] for name in ("direct p50", "added p50", "added p99")]
-        own = case.get("mean of the adaptor")
-        rows.append(
-            [label, *(f"{value:.2f}" for value in values), "" if own is None else f"{own:.2f}"]
-        )
+        own = [case.get(name) for name in ("as a graph", "in PyTorch")]
+        shown = ["" if value is None else f"{value:.2f}" for value in (*values, *own)]
+        rows.append([label, *shown])
     return markdown(rows)
 
 
 LEARNED = ("clean", "gaussian noise")
-LABELS = {"contrast": "contrast and gamma", "noise": "non-local means and cosine shrinkage"}
+LABELS = {
+    "contrast": "contrast and gamma",
+    "noise": "adaptive and cosine shrinkage",
+    "conditions": "router, and cosine shrinkage for noisy images",
+}
 
 
 def table_of_throughput(stored: dict[str, dict[str, Any]]) -> str:
@@ -246,11 +303,14 @@ def table_of_throughput(stored: dict[str, dict[str, Any]]) -> str:
     }
     if "large" in stored["ours"]:
         cases["`soda-tta serve --model`, 224 x 224, mean colours"] = stored["ours"]["large"]
-    rows = [["server of the model", "direct", "through the proxy", "share"]]
+    head = ["server of the model", "direct", "through the proxy", "share"]
+    rows = [[*head, "CPU ms of the proxy", "of model and client"]]
     for label, case in cases.items():
         found = case["throughput"]
         numbers = [f"{found[name]:,.0f}" for name in ("direct", "proxied")]
-        rows.append([label, *numbers, f"{found['share']:.0%}"])
+        others = found["CPU ms of the model"] + found["CPU ms of the client"]
+        cpu = [f"{each:.2f}" for each in (found["CPU ms of the proxy"], others)]
+        rows.append([label, *numbers, f"{found['share']:.0%}", *cpu])
     return markdown(rows)
 
 

@@ -9,7 +9,7 @@
 The model is the CIFAR-10 ResNet-20 in ONNX Runtime, in a process of its own. Every client has an
 image of its own whose answer is known. For `kills` the proxy first learns an adaptor for gaussian
 noise; every proxy after a SIGKILL must give the answers of that adaptor. Writes
-results/serve_faults.json and a table of docs/how-to/serve.md.
+results/serve_faults.json and two tables of docs/how-to/serve.md.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def measure(part: str, bench: Bench, scale: float) -> dict[str, Any]:
 
 
 def write_table() -> None:
-    """Put what is stored into the page."""
+    """Put what is stored into the page: every second measurement of the memory."""
     stored = json.loads((RESULTS / FILE).read_text())
     titles = {
         "soak": "{CLIENTS} clients for {seconds:g} s",
@@ -271,7 +271,12 @@ def write_table() -> None:
         found = stored[part]
         counts = [f"{found[name]:,}" for name in ("answers", "wrong", "errors of the model")]
         rows.append([title.format(CLIENTS=CLIENTS, **found), *counts])
-    PAGE.write_text(replace_tables(PAGE.read_text(), {"faults": markdown(rows)}))
+    sizes = [name for name in stored["memory"] if name.startswith("MB")]
+    sizes = sizes[:1] + sizes[1::2]
+    memory = [["requests", *(name.removeprefix("MB after ") for name in sizes)]]
+    memory.append(["MB of the proxy", *(f"{stored['memory'][name]:.0f}" for name in sizes)])
+    tables = {"faults": markdown(rows), "memory": markdown(memory)}
+    PAGE.write_text(replace_tables(PAGE.read_text(), tables))
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ def model_file(folder: Path, size: int) -> tuple[Path, list[str]]:
     except (SodaError, OSError):
         sys.exit("the real data are needed: see CONTRIBUTING.md, SODA_TTA_DATA")
     numbers = [",".join(map(str, values)) for values in (facts.mean, facts.std)]
-    return Path(path), ["--mean", numbers[0], "--std", numbers[1], "--logits"]
+    return Path(path), ["--mean", numbers[0], "--std", numbers[1]]
 
 
 @contextlib.contextmanager
@@ -200,4 +200,4 @@ class Bench:
     def box(self) -> Box:
         """The model as the library sees it."""
         numbers = [tuple(map(float, self.facts[place].split(","))) for place in (1, 3)]
-        return load_box(self.upstream, mean=numbers[0], std=numbers[1], logits=True)
+        return load_box(self.upstream, mean=numbers[0], std=numbers[1])

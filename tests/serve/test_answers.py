@@ -12,8 +12,12 @@ import pytest
 from soda_tta.adaptors import Answering, Bank, Identity
 from soda_tta.adaptors.answering import VIEWS
 from soda_tta.box import load_box
+from soda_tta.cli.spelling import as_flags
+from soda_tta.errors import BoxError
 from soda_tta.protocols.open_inference_grpc import response_from_grpc
+from soda_tta.serve.answers import Answers
 from soda_tta.serve.live import FixedAdaptor
+from soda_tta.serve.logs import Log
 
 from .conftest import PATH, Darker, message
 from .test_grpc import front, inference, local  # noqa: F401 - fixtures
@@ -72,7 +76,6 @@ def test_over_grpc_too(front, model_box, tensor) -> None:  # noqa: F811
 
 def test_logits_stay_logits(start, tiny_onnx, tensor) -> None:
     """Their softmax is the answer."""
-    from soda_tta.serve.answers import Answers
     from soda_tta.serve.rewriting import scores_of
 
     box = load_box(lambda images: images, logits=True)
@@ -82,6 +85,18 @@ def test_logits_stay_logits(start, tiny_onnx, tensor) -> None:
     scores = scores_of(rows[None], Answers(box, "scores"), answering, logits)
     powers = np.exp(scores) / np.exp(scores).sum()
     np.testing.assert_allclose(powers, answering.answers(rows[None]), atol=1e-6)
+
+
+def test_probabilities_that_were_declared_logits_are_refused() -> None:
+    """Their softmax would hide every gain. The answers to clients pass all the same."""
+    rows = {"scores": np.array([[0.1, 0.9], [0.5, 0.5]], np.float32)}
+    wrong = Answers(load_box(lambda images: images, logits=True), "scores")
+    with pytest.raises(BoxError, match="leave out logits=True") as caught:
+        wrong.checked(rows, 2)
+    lines: list[str] = []
+    Log(lines.append, as_flags).warning("not valid", error=caught.value)
+    assert "leave out --logits." in lines[0]
+    assert wrong.checked({"scores": 4 * rows["scores"]}, 2).shape == (2, 2)
 
 
 class WithViews(Darker):

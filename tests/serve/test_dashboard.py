@@ -216,6 +216,20 @@ def test_decisions_are_read_from_the_log_of_an_earlier_proxy(tmp_path: Path) -> 
     assert "tested" not in {entry["event"] for entry in audit.recent}
 
 
+def test_the_accuracy_of_answers_has_a_bound_if_classes_are_missing() -> None:
+    one_class = [np.full(10, 0.02) + 0.8 * np.eye(10)[3] for _ in range(120)]
+    found = summary(one_class)
+    assert found is not None
+    assert found["accuracy"].startswith("at most 34% if no class is more than twice as")
+    stated = summary(one_class, np.full(10, 0.1))
+    assert stated is not None
+    assert stated["accuracy"].endswith("if the classes are as frequent as specified")
+    few = summary(one_class[:50])
+    balanced = summary(list(0.9 * np.eye(10).repeat(20, axis=0) + 0.01))
+    assert few is not None and few["accuracy"] is None
+    assert balanced is not None and balanced["accuracy"] is None
+
+
 def test_confidence_and_information_of_answers() -> None:
     assert summary([np.eye(4)[0]] * 3) is None
     sure = summary(list(np.eye(4)) * 4)

@@ -125,6 +125,12 @@ def test_only_files_are_served_without_an_upstream() -> None:
         LocalModel(load_box(lambda images: np.full((len(images), 2), 0.5)))
 
 
+@pytest.mark.parametrize("name", ["a cat", "cats/dogs", "50%", "..", "cats?"])
+def test_a_name_that_no_address_can_have_is_refused(model_box, name: str) -> None:
+    with pytest.raises(BoxError, match="choose a name without spaces"):
+        LocalModel(model_box, name)
+
+
 def test_an_adaptor_as_a_graph_is_the_same(images) -> None:
     adaptor = Bank().adaptor({"median": 0.5, "gamma": 0.3})
     function = compiled(adaptor)

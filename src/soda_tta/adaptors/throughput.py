@@ -9,7 +9,7 @@ import numpy as np
 
 from soda_tta.adaptors.adaptor import Adaptor
 from soda_tta.adaptors.bank import BankAdaptor
-from soda_tta.adaptors.compiled import compiled
+from soda_tta.adaptors.compiled import compiled, with_function
 from soda_tta.adaptors.routed import RoutedAdaptor
 from soda_tta.devices import CPU
 from soda_tta.types import Array
@@ -47,19 +47,13 @@ def for_many(adaptor: Adaptor, threads: int) -> Adaptor:
     run = compiled(adaptor)
     if run is adaptor:  # ONNX Runtime is not installed
         return adaptor
-    fast = copy(adaptor)
-    parameters = adaptor.parameters.copy()
 
-    def candidates(images: Array, thetas: Array, noise: int | None = None) -> Array:
-        thetas = np.asarray(thetas, np.float32)
-        if len(thetas) != 1 or not np.array_equal(thetas[0], parameters) or not len(images):
-            return adaptor.candidates(images, thetas, noise)
+    def in_pieces(images: Array) -> Array:
         step = max(1, PIECE_FLOATS // images[0].size)
         pieces = [images[start : start + step] for start in range(0, len(images), step)]
         if threads == 1 or len(pieces) == 1:
-            return np.concatenate([run(piece) for piece in pieces])[None]
+            return np.concatenate([run(piece) for piece in pieces])
         with ThreadPoolExecutor(threads, thread_name_prefix="adapt") as pool:
-            return np.concatenate(list(pool.map(run, pieces)))[None]
+            return np.concatenate(list(pool.map(run, pieces)))
 
-    fast.candidates = candidates  # type: ignore[method-assign]
-    return fast
+    return with_function(adaptor, in_pieces)

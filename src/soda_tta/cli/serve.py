@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from soda_tta.cli.answer_options import add_answers, answer_settings
 from soda_tta.cli.model_options import add_model, model_options
 from soda_tta.cli.options import add_json
+from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import SodaError
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def proxy_from(options: argparse.Namespace, folder: Path | None) -> Proxy:
     from soda_tta.serve.headers import Passing
     from soda_tta.serve.keys import ADMIN_VARIABLE, CLIENT_VARIABLE, Keys, read_key
     from soda_tta.serve.local import LocalModel
+    from soda_tta.serve.logs import Log
     from soda_tta.serve.proxy import Proxy
     from soda_tta.serve.start import Model, begin, begin_when_ready
     from soda_tta.serve.state import AUDIT, Audit
@@ -214,6 +216,7 @@ def proxy_from(options: argparse.Namespace, folder: Path | None) -> Proxy:
         config=options.config,
         key_header=options.key_header,
         key_parameter=options.key_parameter,
+        log=Log(spelling=as_flags),
         log_requests=options.log_requests,
         show_images=None if options.show_images is None else options.show_images == "yes",
     )

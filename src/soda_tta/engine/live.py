@@ -13,7 +13,7 @@ from soda_tta.adaptors import PLAIN, Answering, RoutedAdaptor
 from soda_tta.box import Meter, load_box
 from soda_tta.conditions.router import Routes
 from soda_tta.data import open_images
-from soda_tta.engine.live_arrivals import Arrival, Sent, Waiting
+from soda_tta.engine.live_arrivals import Arrival, Sent, Shelves, Waiting, renewed
 from soda_tta.engine.live_events import LearningFailed, Listener, LiveEvent
 from soda_tta.engine.live_file import read_live_file, write_live_file
 from soda_tta.engine.live_learner import Learner
@@ -115,7 +115,7 @@ class LiveStream:
             report=self._report,
         )
         self._waiting = Waiting()
-        self._shelves: dict[str | None, tuple[RoutedAdaptor | None, int]] = {}
+        self._shelves: Shelves = {}
         self._answers: dict[str | None, Answering] = {}
         self._learning = threading.RLock()
 
@@ -162,12 +162,12 @@ class LiveStream:
         -------
         The adapted images, and where they belong; None if all images are left as they are.
         """
-        shelf, version = self._shelves.get(key, (None, 0))
+        shelf = self._shelves.get(key)
         if shelf is None:
             return images, None
-        adapted, routes = shelf.routed(images)
+        adapted, routes = shelf.quick.routed(images)
         sent = Sent(*routes)
-        sent.version = version
+        sent.version = shelf.version
         return adapted, sent
 
     def answering(self, key: str | None = None) -> Answering:
@@ -221,19 +221,19 @@ class LiveStream:
 
     def _absorb(self) -> bool:
         """Take over images that wait; return whether there were any."""
-        arrival = self._waiting.take()
-        if arrival is not None:
+        if (arrival := self._waiting.take()) is not None:
             self.learner.absorb(arrival)
         return arrival is not None
 
     def publish(self) -> None:
         """Let `adapted` use the current shelves, from the next image on."""
         sources = self.learner.sources
-        self._shelves = {key: (each.shelf, each.version) for key, each in sources.items()}
+        adaptors = {key: (each.shelf, each.version) for key, each in sources.items()}
+        self._shelves = renewed(self._shelves, adaptors)
         self._answers = {key: each.answers.answering for key, each in sources.items()}
 
     def _report(self, event: LiveEvent) -> None:
-        time = datetime.now(UTC).isoformat(timespec="seconds")
+        time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.audit.append({"time": time, **event.facts()})
         if self.listener is not None:
             self.listener(event)
@@ -252,8 +252,8 @@ class LiveStream:
 
     def shelf(self, key: str | None = None) -> RoutedAdaptor | None:
         """The adaptors that answer, as one adaptor to save; None if no image is adapted."""
-        shelf, _ = self._shelves.get(key, (None, 0))
-        return None if shelf is None else shelf.answered(self.answering(key))
+        shelf = self._shelves.get(key)
+        return None if shelf is None else shelf.adaptor.answered(self.answering(key))
 
     def facts(self) -> dict[str, Any]:
         """Everything that there is to see, as plain JSON. It does not wait for the learner."""

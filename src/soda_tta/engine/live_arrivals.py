@@ -1,11 +1,14 @@
-"""Images that wait for the learner: handed over from any thread, bounded."""
+"""Between requests and the learner: the shelves that answer, and images that wait, bounded."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from soda_tta.adaptors import RoutedAdaptor
+from soda_tta.adaptors.quick import quick_routed
 from soda_tta.conditions.router import Routes
 from soda_tta.types import Array
 
@@ -16,6 +19,44 @@ class Sent(Routes):
     """Where images belong, and the version of the shelf that they were adapted by."""
 
     version: int = 0
+
+
+class Shelf(NamedTuple):
+    """The adaptors of a source that answer.
+
+    Parameters
+    ----------
+    adaptor : as it is saved.
+    quick : the same for a few images at a time.
+    version : counts the shelves of a source.
+    """
+
+    adaptor: RoutedAdaptor
+    quick: RoutedAdaptor
+    version: int
+
+
+Shelves = Mapping[str | None, Shelf]
+Adaptors = Mapping[str | None, tuple[RoutedAdaptor | None, int]]
+
+
+def renewed(before: Shelves, adaptors: Adaptors) -> Shelves:
+    """The shelves with these adaptors; they are compiled only if they have changed.
+
+    Parameters
+    ----------
+    before : the current shelves by key.
+    adaptors : the adaptors of every key and their version; None leaves images as they are.
+    """
+    shelves = {}
+    for key, (adaptor, version) in adaptors.items():
+        if adaptor is None:
+            continue
+        shelf = before.get(key)
+        if shelf is None or shelf.adaptor is not adaptor:
+            shelf = Shelf(adaptor, quick_routed(adaptor), version)
+        shelves[key] = shelf
+    return shelves
 
 
 class Arrival(NamedTuple):

@@ -40,7 +40,7 @@ class SearchStarted(LiveEvent):
     """A search for an adaptor begins on recent images of a condition."""
 
     condition: int
-    start: str  # what the adaptor does that it begins with
+    start: str  # what it begins with, besides leaving images as they are
 
 
 @dataclass(frozen=True, kw_only=True)

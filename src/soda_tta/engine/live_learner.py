@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.conditions.statistics import SMALLEST_SIDE, statistics
+from soda_tta.adaptors.quick import quick_statistics
+from soda_tta.conditions.statistics import SMALLEST_SIDE
 from soda_tta.engine.live_answers import CHECKED
 from soda_tta.engine.live_arrivals import Arrival
 from soda_tta.engine.live_buffer import UNKNOWN, Item
@@ -85,7 +86,7 @@ class Learner:
             self.life.arrived += len(images)
             return
         source = self._source(arrival.key)
-        rows = statistics(images)
+        rows = quick_statistics(images)
         conditions, familiar = source.conditions_of(rows)
         for place, image in enumerate(images):
             self.life.arrived += 1

@@ -24,6 +24,7 @@ from soda_tta.judging.sequential import level_of
 from soda_tta.judging.verdict import moved
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.types import Array
+from soda_tta.wording import counted
 
 ASKED = 128  # queries per unit, about
 TESTED = 8  # images per unit of a test
@@ -271,9 +272,8 @@ class Units:
         seed = self.source.seed + self.source.drawn
         bank = condition.built(condition.theta)
         condition.begin(LiveSearch(self.life.method, bank, images, before, starts, seed))
-        self.report(
-            SearchStarted(**self._facts(condition), start=f"{len(starts)} adaptors of the shelf")
-        )
+        start = f"{counted(len(starts), 'adaptor')} of the shelf" if len(starts) else "no adaptor"
+        self.report(SearchStarted(**self._facts(condition), start=start))
         return True
 
     def _answers_as_they_are(self, items: list[Item], images: Array) -> Array:

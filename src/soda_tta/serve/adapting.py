@@ -47,7 +47,7 @@ class Adapted:
 
 UNTOUCHED = Adapted()
 SLOW = 0.1  # seconds: assumed before the first calls
-QUICK = 5e-4
+QUICK = 1e-3  # seconds
 SMOOTHING = 0.1
 
 
@@ -74,9 +74,16 @@ class Adapting:
         self.pixels = pixels
 
     @property
+    def changes_nothing(self) -> bool:
+        """Whether the next tensor stays as it is, and nobody needs to know what it shows."""
+        if self.pixels is None or self.live is None:
+            return True
+        return getattr(self.live, "changes_nothing", False) and not self._is_shown
+
+    @property
     def is_quick(self) -> bool:
         """Whether a call takes less time than to hand it to a thread and back."""
-        return self.live is None or self.seconds < QUICK
+        return self.seconds < QUICK or self.changes_nothing
 
     def __call__(self, tensor: Array, key: str | None = None) -> Adapted:
         """The images in a tensor, and what to send."""
@@ -86,9 +93,9 @@ class Adapting:
         if not self._is_small(tensor):
             self.metrics.images("too large", len(tensor))
             return UNTOUCHED
-        if getattr(live, "changes_nothing", False) and not self._is_shown:
+        if self.changes_nothing:
             self.metrics.images("unchanged", count_of(tensor))
-            return UNTOUCHED  # nobody needs to know what the images look like
+            return UNTOUCHED
         images = None
         try:
             images = pixels.images(tensor)

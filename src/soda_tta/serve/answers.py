@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from soda_tta.box.box import Box
 from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError
@@ -13,6 +15,7 @@ from soda_tta.serve.compression import decompressed
 from soda_tta.types import Array
 
 MOST_BYTES = 2**24  # of a response that was compressed
+ROUNDING = 1e-4  # of a sum of probabilities
 
 
 class Answers:
@@ -61,6 +64,8 @@ class Answers:
     def checked(self, response: Response, count: int) -> Array:
         """The rows of a response, if they are probabilities."""
         scores = response[self.output]
+        if self.box.logits and are_probabilities(scores):
+            raise BoxError("the model returned probabilities already; leave out logits=True.")
         rows = check_probabilities(scores, count, None, self.box.logits, self.box.partial)
         if self.box.background:
             rows = without_background(rows)
@@ -68,3 +73,13 @@ class Answers:
             raise BoxError(f"the model returned {rows.shape[1]} classes, before {self.classes}.")
         self.classes = rows.shape[1]
         return rows
+
+
+def are_probabilities(scores: Array) -> bool:
+    """Whether scores are rows of probabilities.
+
+    >>> are_probabilities(np.array([[0.5, 0.5]])), are_probabilities(np.array([[1.5, -0.5]]))
+    (True, False)
+    """
+    sums = scores.sum(axis=-1, dtype=np.float64)
+    return bool(scores.min() >= 0 and np.abs(sums - 1).max() <= ROUNDING)

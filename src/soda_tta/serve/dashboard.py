@@ -13,6 +13,7 @@ import numpy as np
 from aiohttp import web
 
 from soda_tta.engine.live import LiveStream
+from soda_tta.judging.estimate import NoEstimate, assumed, estimate_accuracy
 from soda_tta.serve.control import as_json
 from soda_tta.serve.http_front import Page
 from soda_tta.serve.proxy import Proxy
@@ -20,6 +21,8 @@ from soda_tta.types import Array
 
 LATEST = 256  # answers of a condition that confidence is computed from
 FEWEST = 8  # fewer say nothing
+FEWEST_ESTIMATED = 100  # of which the balance of the classes says something
+MOST_CLASSES = 100  # of more classes so few answers say little, and the bound takes long
 
 
 def dashboard_pages(proxy: Proxy) -> dict[str, Page]:
@@ -80,6 +83,7 @@ def answers_of(live: LiveStream) -> Iterator[dict[str, Any]]:
 
     These are different images of the same condition: each is answered once.
     """
+    method = live.method
     for key, source in list(live.learner.sources.items()):
         items = list(source.buffer.items)
         for number, condition in enumerate(list(source.conditions)):
@@ -87,16 +91,20 @@ def answers_of(live: LiveStream) -> Iterator[dict[str, Any]]:
             current = condition.adaptor
             without = [item.answer for item in own if item.adaptor == 0]
             adapted = [item.answer for item in own if item.adaptor == current != 0]
+            shares = method.class_shares(len(own[0].answer)) if own else None
             yield {
                 "key": key,
                 "condition": number,
-                "without": summary(without),
-                "with": summary(adapted),
+                "without": summary(without, shares),
+                "with": summary(adapted, shares),
             }
 
 
-def summary(answers: list[Array]) -> dict[str, float] | None:
-    """Mean confidence and mutual information (nats) of the latest answers; None of too few."""
+def summary(answers: list[Array], shares: Array | None = None) -> dict[str, Any] | None:
+    """Mean confidence, mutual information (nats) and a bound of the accuracy of the latest answers.
+
+    None of too few. `shares` are the class frequencies that the user stated.
+    """
     if len(answers) < FEWEST:
         return None
     rows = np.array(answers[-LATEST:], np.float64)
@@ -105,7 +113,18 @@ def summary(answers: list[Array]) -> dict[str, float] | None:
         "images": len(rows),
         "confidence": float(rows.max(axis=1).mean()),
         "information": float(entropy(mean) - entropy(rows).mean()),
+        "accuracy": accuracy_of(rows, shares),
     }
+
+
+def accuracy_of(rows: Array, shares: Array | None) -> str | None:
+    """What is known about the accuracy without labels, in words; None if that is nothing."""
+    if len(rows) < FEWEST_ESTIMATED or rows.shape[1] > MOST_CLASSES:
+        return None
+    estimate = estimate_accuracy(rows, shares=shares)
+    if isinstance(estimate, NoEstimate):
+        return None
+    return f"{estimate.short} if {assumed(shares)}"
 
 
 def entropy(rows: Array) -> Array:

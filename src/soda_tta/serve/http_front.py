@@ -184,9 +184,10 @@ class HttpFront:
         self, request: web.BaseRequest, headers: Mapping[str, str], body: bytes
     ) -> web.Response:
         """One inference: adapt the images, ask the model once, and pass its response on."""
-        found, adapted, changed = await self.proxy.off_loop(
-            len(body) > INLINE_BYTES, self.prepare, body, headers
-        )
+        # of a binary tensor that stays as it is, only a few bytes of JSON are read
+        is_read = JSON_HEADER not in headers or not self.proxy.adapting.changes_nothing
+        large = len(body) > INLINE_BYTES and (is_read or COMPRESSED in headers)
+        found, adapted, changed = await self.proxy.off_loop(large, self.prepare, body, headers)
         if changed is not None:
             body = changed
             headers = {name: value for name, value in headers.items() if name != COMPRESSED}

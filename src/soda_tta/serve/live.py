@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 
-from soda_tta.adaptors import PLAIN, Adaptor, Answering, Identity
-from soda_tta.adaptors.compiled import compiled
+from soda_tta.adaptors import PLAIN, Adaptor, Answering, Identity, RoutedAdaptor
+from soda_tta.adaptors.quick import for_requests
 from soda_tta.engine.stream import Stream
 from soda_tta.types import Array
 
@@ -94,7 +94,7 @@ class FixedAdaptor:
 
     def __init__(self, adaptor: Adaptor | None = None) -> None:
         self.adaptor = adaptor or Identity()
-        self.function = compiled(self.adaptor)
+        self.quick = for_requests(self.adaptor)
 
     @property
     def changes_nothing(self) -> bool:
@@ -102,7 +102,11 @@ class FixedAdaptor:
         return isinstance(self.adaptor, Identity) and self.adaptor.answering.is_plain
 
     def adapted(self, images: Array, key: str | None = None) -> tuple[Array, Routes]:
-        return images if self.changes_nothing else self.function(images), None
+        if self.changes_nothing:
+            return images, None
+        if isinstance(self.quick, RoutedAdaptor):
+            return self.quick.routed(images)
+        return self.quick(images), None
 
     def answering(self, key: str | None = None) -> Answering:
         return self.adaptor.answering

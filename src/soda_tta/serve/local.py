@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,6 +38,7 @@ from soda_tta.serve.pixels import innermost
 from soda_tta.types import Array
 
 VERSION = "1"
+IN_ADDRESSES = re.compile(r"[^\s/\\%?#\x00-\x1f\x7f]+")  # what the name of a model may consist of
 MOST_BYTES = 2**26  # of a request that was compressed
 THREADS = 2  # requests that are computed at once; each may use several cores
 ONNX_TYPES = {f"tensor({name})": name for name in DATATYPES.values()} | {
@@ -73,6 +75,11 @@ class LocalModel:
             raise BoxError(f"{inside!r} is not a file; serve an .onnx or .tflite file (--model).")
         self.runner: Runner = OnnxRunner(inside) if isinstance(inside, OnnxBox) else Lite(inside)
         self.name = name or Path(inside.path).stem
+        if not IN_ADDRESSES.fullmatch(self.name) or not self.name.strip("."):
+            raise BoxError(
+                f"{self.name!r} cannot be part of an address; choose a name without spaces and "
+                "slashes (--name)."
+            )
         self.version = ""
         self.metadata = ModelMetadata(
             self.name, self.runner.inputs, self.runner.outputs, (VERSION,), self.runner.platform

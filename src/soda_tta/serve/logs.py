@@ -14,6 +14,7 @@ from soda_tta.foreign_text import printable
 
 AGAIN_AFTER = 10.0  # seconds before the same warning is written again
 LONGEST = 500  # characters of a text
+REMEDIES = ("error", "text")  # facts that may name one
 
 
 class Log:
@@ -23,6 +24,8 @@ class Log:
     ----------
     write : callable, optional
         Takes a line. Default: standard error.
+    spelling : callable, optional
+        How a remedy in an error or a notice is spelled, such as flags in place of arguments.
 
     Examples
     --------
@@ -31,8 +34,13 @@ class Log:
     ['event', 'level', 'limits', 'time']
     """
 
-    def __init__(self, write: Callable[[str], Any] | None = None) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], Any] | None = None,
+        spelling: Callable[[str], str] | None = None,
+    ) -> None:
         self.write = write or sys.stderr.write
+        self.spelling = spelling or str
         self.lock = threading.Lock()
         self.last: dict[str, float] = {}  # when a warning was written
         self.held_back: dict[str, int] = {}
@@ -56,6 +64,7 @@ class Log:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
         entry = {"time": f"{stamp}Z", "level": level, "event": event}
         entry |= {name: plain(value) for name, value in facts.items()}
+        entry |= {name: self.spelling(entry[name]) for name in REMEDIES if name in entry}
         # a full disk or a closed stream must not stop the traffic
         with suppress(OSError, ValueError):
             self.write(json.dumps(entry) + "\n")
