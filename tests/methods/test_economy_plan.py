@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from soda_tta import adapt, all_methods
 from soda_tta.engine.plan import plan_run
 from soda_tta.errors import MethodError
-from soda_tta.methods.economy_plan import FEWEST_IMAGES
+from soda_tta.methods.economy_sizes import FEWEST_IMAGES
 
 SODA_E = all_methods()["soda-e"]
 RACE_OF_RECIPES = 128 + 25 * 18 + 13 * 37 + 7 * 73  # 18 + 37 + 73 images: 128

@@ -21,8 +21,8 @@ from soda_tta.methods.economy_plan import (
     FEWEST_SCENES,
     MOST_SEARCHES,
     EconomyPlan,
-    Sizes,
 )
+from soda_tta.methods.economy_sizes import Sizes
 from soda_tta.methods.economy_survey import KEPT, joined_by_gains
 from soda_tta.objectives import information_against
 from soda_tta.randomness import RandomStream, generator

@@ -22,7 +22,8 @@ from soda_tta.methods.economy_confirm import (
     chosen,
     search_batch,
 )
-from soda_tta.methods.economy_plan import EconomyPlan, Sizes
+from soda_tta.methods.economy_plan import EconomyPlan
+from soda_tta.methods.economy_sizes import Sizes
 from soda_tta.methods.helped.fusion import fused_answers
 from soda_tta.methods.helped.helper import Helper
 from soda_tta.methods.method import Outcome
