@@ -334,3 +334,18 @@ def test_everything_follows_from_the_seed() -> None:
     assert_equal_logs(drive(second), log)
     other = drive(third)
     assert not np.array_equal(other[0][1].images, log[0][1].images)
+
+
+def test_two_questions_at_once_are_those_that_come_one_after_the_other() -> None:
+    expected = drive(start())
+    search = start()
+    log = []
+    pairs = 0
+    while questions := search.ask_all():
+        pairs += len(questions) - 1
+        responses = [respond(*question) for question in questions]
+        for question, rows in zip(questions, responses, strict=True):
+            assert search.ask() is not None
+            log.append((search.stage, question, search.tell(rows)))
+    assert pairs
+    assert_equal_logs(log, expected)

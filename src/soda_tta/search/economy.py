@@ -19,6 +19,7 @@ from soda_tta.search.economy_settings import EconomySettings
 from soda_tta.search.evolution import EvolutionSearch
 from soda_tta.search.question import Question, Round
 from soda_tta.search.race import Race, spread
+from soda_tta.storage.named_arrays import below, part_of
 from soda_tta.types import Array
 
 CHECK_EVERY = 4  # generations between two checks on images held out from evolution
@@ -79,6 +80,17 @@ class EconomySearch:
             self.question = self._next_of_evolution(left)
         return self.question
 
+    def ask_all(self, left: int | None = None) -> list[Question]:
+        """The next question and, if it can be asked before the responses are told, the second.
+
+        They are told one after the other, with `ask` in between.
+        """
+        question = self.ask(left)
+        questions = [] if question is None else [question]
+        if self.race is not None and len(self.cache.missing(self.race.images)):
+            questions.append(self._next_of_race(self.race))
+        return questions
+
     def tell(self, probabilities: Array) -> Round | None:
         """Responses to the last question, (points, images, classes); a round that is complete."""
         question = self.question
@@ -127,8 +139,11 @@ class EconomySearch:
         missing = self.cache.missing(self.race.images)
         if len(missing):
             return Question(self.cache.theta[None], missing)
-        rivals = self.pursuit.ask()[1:]
-        return Question(rivals[self.race.running], self.race.next_images)
+        return self._next_of_race(self.race)
+
+    def _next_of_race(self, race: Race) -> Question:
+        """The rivals on the images of the next heat."""
+        return Question(self.pursuit.ask()[1:][race.running], race.next_images)
 
     def _begin_race(self, left: int | None) -> bool:
         """Deal the images of a round, if it can be afforded."""
@@ -245,15 +260,14 @@ class EconomySearch:
 
     def state(self) -> dict[str, Array]:
         """Everything that is needed to continue, by name."""
-        arrays = {f"pursuit.{name}": array for name, array in self.pursuit.state().items()}
-        arrays |= {f"cache.{name}": array for name, array in self.cache.state().items()}
+        arrays = below("pursuit.", self.pursuit.state()) | below("cache.", self.cache.state())
         if self.evolution is not None:
-            arrays |= {f"evolution.{name}": a for name, a in self.evolution.state().items()}
+            arrays |= below("evolution.", self.evolution.state())
             arrays["evolution.start"] = self.evolution_start
         arrays["theta"] = self.theta
         if self.race is not None:
             arrays["images"] = self.race.images
-            arrays |= {f"race.{name}": array for name, array in self.race.state().items()}
+            arrays |= below("race.", self.race.state())
         arrays["score"] = np.array(np.nan if self.score is None else self.score, np.float64)
         counts = [STAGES.index(self.stage), *(getattr(self, name) for name in COUNTS)]
         arrays["counts"] = np.array([*counts, self.deck.rounds], np.int64)
@@ -282,10 +296,3 @@ class EconomySearch:
         self.cut_short = bool(self.cut_short)
         self.deck.restore(rounds)
         self.question = None
-
-
-def part_of(state: dict[str, Array], prefix: str) -> dict[str, Array]:
-    """The entries of a state below a prefix, without it."""
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }
