@@ -85,13 +85,13 @@ class RestoredImages:
             prepared = self.prepared if everything else self.prepared[chosen]
             yield from self._mixed(prepared, thetas)
             return
-        # Large images are restored again for every question, as many as are sent together.
+        # Large images are restored again for every question, as many as are sent together and only
+        # as the question needs them.
+        used = tuple(bool(column.any()) for column in thetas[:, : len(MIXED)].T)
         size = max(1, ASKED_BYTES // self.image_bytes)
         for start in range(0, len(chosen), size):
-            yield from self._mixed(self._prepared(chosen[start : start + size]), thetas)
-
-    def _prepared(self, chosen: Array) -> Array:
-        return self.adaptor.prepare(self.images[self.places[chosen]], self.parts)
+            images = self.images[self.places[chosen[start : start + size]]]
+            yield from self._mixed(self.adaptor.prepare(images, used), thetas)
 
     def _mixed(self, prepared: Array, thetas: Array) -> Iterator[Array]:
         """Images of some candidates at a time, so that memory stays small."""
