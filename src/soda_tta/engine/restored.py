@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -56,19 +57,41 @@ class RestoredImages:
 
         Returns an array (candidates, images, classes).
         """
+        (answers,) = self.answers_of([(thetas, chosen)], box)
+        return answers
+
+    def answers_of(self, questions: Sequence[tuple[Array, Array]], box: Box) -> Iterator[Array]:
+        """The responses to several questions in order, each as `answers` takes it, in one flight.
+
+        The next piece is made while the box waits for the responses to the last.
+        """
+        shapes: deque[tuple[int, int]] = deque()
+
+        def flat() -> Iterator[Array]:
+            for thetas, chosen in questions:
+                for piece in self._pieces(thetas, chosen):
+                    shapes.append((piece.shape[0], piece.shape[1]))
+                    yield piece.reshape(-1, *piece.shape[2:])
+
+        responses = (rows.reshape(*shapes.popleft(), -1) for rows in box.each(flat()))
+        for thetas, chosen in questions:
+            yield assembled(responses, len(thetas), len(chosen))
+        next(responses, None)  # the flight ends
+
+    def _pieces(self, thetas: Array, chosen: Array) -> Iterator[Array]:
+        """The images of a question as they are sent: (candidates, images, ...)."""
         if self.prepared is not None:
             everything = np.array_equal(chosen, np.arange(len(self.places)))
             prepared = self.prepared if everything else self.prepared[chosen]
-            return answered(self._mixed(prepared, thetas), len(thetas), box)
-        # Large images are restored again for every question, as many as are sent together.
+            yield from self._mixed(prepared, thetas)
+            return
+        # Large images are restored again for every question, as many as are sent together and only
+        # as the question needs them.
+        used = tuple(bool(column.any()) for column in thetas[:, : len(MIXED)].T)
         size = max(1, ASKED_BYTES // self.image_bytes)
-        starts = range(0, len(chosen), size)
-        prepared_parts = (self._prepared(chosen[start : start + size]) for start in starts)
-        pieces = (piece for part in prepared_parts for piece in self._mixed(part, thetas))
-        return answered(pieces, len(thetas), box)
-
-    def _prepared(self, chosen: Array) -> Array:
-        return self.adaptor.prepare(self.images[self.places[chosen]], self.parts)
+        for start in range(0, len(chosen), size):
+            images = self.images[self.places[chosen[start : start + size]]]
+            yield from self._mixed(self.adaptor.prepare(images, used), thetas)
 
     def _mixed(self, prepared: Array, thetas: Array) -> Iterator[Array]:
         """Images of some candidates at a time, so that memory stays small."""
@@ -78,22 +101,12 @@ class RestoredImages:
             yield self.adaptor.mix(prepared, thetas[start : start + size])
 
 
-def answered(pieces: Iterable[Array], candidates: int, box: Box) -> Array:
-    """The responses to pieces (candidates, images, ...), as an array (candidates, images, classes).
-
-    The next piece is made while the box waits for the responses to the last.
-    """
-    shapes: list[tuple[int, int]] = []
-
-    def flat() -> Iterator[Array]:
-        for piece in pieces:
-            shapes.append((piece.shape[0], piece.shape[1]))
-            yield piece.reshape(-1, *piece.shape[2:])
-
+def assembled(responses: Iterator[Array], candidates: int, images: int) -> Array:
+    """The responses to one question, as an array (candidates, images, classes)."""
     parts: list[Array] = []  # all candidates of some images each
     rows: list[Array] = []  # of the part under way
-    for number, responses in enumerate(box.each(flat())):
-        rows.append(responses.reshape(*shapes[number], -1))
+    while sum(part.shape[1] for part in parts) < images:
+        rows.append(next(responses))
         if sum(len(each) for each in rows) == candidates:
             parts.append(np.concatenate(rows))
             rows = []

@@ -6,6 +6,7 @@ of tone that the bank repairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -149,13 +150,17 @@ class HelpedRun:
         if not len(thetas):
             return
         box = self.work.asking("judge")
-        pieces: list[Array] = []
-        for part in in_order(len(places), self.work.images.at_once):
-            self.work.check_stop()
-            images = self.work.images[places[part]]
-            adapted = self.bank.candidates(images, thetas)
-            pieces.append(np.stack([box(each) for each in adapted]))
-        rows: Array = np.concatenate(pieces, axis=1)
+
+        def pieces() -> Iterator[Array]:
+            for part in in_order(len(places), self.work.images.at_once):
+                self.work.check_stop()
+                images = self.work.images[places[part]]
+                yield from self.bank.candidates(images, thetas)
+
+        # Of all candidates on some images, then on the next: the next are made meanwhile.
+        responses = list(box.each(pieces()))
+        count = len(thetas)
+        rows: Array = np.array([np.concatenate(responses[k::count]) for k in range(count)])
         if rows.shape[2] != self.work.before.shape[1]:
             self.helper.check(self.work.images[places[:1]], rows.shape[2])
         self.rows += list(rows)
@@ -185,12 +190,16 @@ class HelpedRun:
         """The model's answers to all images through an adaptor."""
         box = self.work.asking("evaluate")
         missing = np.flatnonzero(np.isnan(known[:, 0]))
-        for part in in_order(len(missing), self.work.images.at_once):
-            self.work.check_stop()
-            images = self.work.images[missing[part]]
-            rows = box(adaptor(images))
+        parts = list(in_order(len(missing), self.work.images.at_once))
+
+        def pieces() -> Iterator[Array]:
+            for part in parts:
+                self.work.check_stop()
+                yield adaptor(self.work.images[missing[part]])
+
+        for part, rows in zip(parts, box.each(pieces()), strict=True):
             if rows.shape[1] != known.shape[1]:
-                self.helper.check(images, rows.shape[1])
+                self.helper.check(self.work.images[missing[part]], rows.shape[1])
             known[missing[part]] = rows
         return known
 

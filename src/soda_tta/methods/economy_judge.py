@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from soda_tta.adaptors import BankAdaptor
@@ -9,7 +11,7 @@ from soda_tta.engine.work import Work
 from soda_tta.judging.candidate import Candidate
 from soda_tta.judging.verdict import Verdict, moved
 from soda_tta.methods.tools import in_order
-from soda_tta.types import Array
+from soda_tta.types import Array, Purpose
 
 
 class Judge:
@@ -70,19 +72,23 @@ class Judge:
         adaptor = BankAdaptor(structure=self.adaptor.structure, parameters=theta)
         first = self.moved_before is None
         # If the first candidate is adopted, these responses are answers. Later ones rarely are.
-        answering = self.work.asking("evaluate" if first else "judge")
-        judging = self.work.asking("judge")
-        answers, shifted, shifted_answers = [], [], []
-        for place in in_order(len(self.judged), self.work.images.at_once):
-            self.work.check_stop()
-            images = self.work.images[self.judged[place]]
-            adapted = adaptor(images)
-            answers.append(answering(adapted))
-            if first:
-                shifted.append(judging(moved(images)))
-            shifted_answers.append(judging(moved(adapted)))
+        answering: Purpose = "evaluate" if first else "judge"
+
+        def pieces() -> Iterator[tuple[Purpose, Array]]:
+            for place in in_order(len(self.judged), self.work.images.at_once):
+                self.work.check_stop()
+                images = self.work.images[self.judged[place]]
+                adapted = adaptor(images)
+                yield answering, adapted
+                if first:
+                    yield "judge", moved(images)
+                yield "judge", moved(adapted)
+
+        # One flight: a call for each would leave most workers idle at its end.
+        rows = list(self.work.meter.each(pieces(), answering, "judge"))
         if first:
-            self.moved_before = np.concatenate(shifted)
+            self.moved_before = np.concatenate(rows[1::3])
+        step = 3 if first else 2
         assert self.moved_before is not None
         return Candidate(
             adaptor=adaptor,
@@ -90,6 +96,6 @@ class Judge:
             scenes=self.scenes,
             searched=self.searched,
             moved_before=self.moved_before,
-            after=np.concatenate(answers),
-            moved_after=np.concatenate(shifted_answers),
+            after=np.concatenate(rows[::step]),
+            moved_after=np.concatenate(rows[step - 1 :: step]),
         )

@@ -149,10 +149,11 @@ class EconomyPlan(EconomySizes):
         box = work.asking("probe")
         while True:
             left = work.meter.left
-            question = search.ask(None if left is None else left - reserve)
-            if question is None:
+            questions = search.ask_all(None if left is None else left - reserve)
+            if not questions:
                 return
-            answers = restored.answers(question.thetas, question.images, box)
-            completed = search.tell(answers)
-            if completed is not None:
-                work.record(step_of(completed, len(work.history) + 1))
+            for answers in restored.answers_of(questions, box):
+                search.ask()
+                completed = search.tell(answers)
+                if completed is not None:
+                    work.record(step_of(completed, len(work.history) + 1))

@@ -49,6 +49,7 @@ class Decoding:
     batch : int
         Images that the model takes at once.
     threads : int
+        0 decodes in the thread that takes the images.
     """
 
     reading: Reading
@@ -79,6 +80,9 @@ def decoded_windows(images: Iterable[Content], how: Decoding) -> Iterator[list[D
 
 def decoded_images(images: Iterable[Content], how: Decoding, most: int) -> Iterator[Decoded]:
     """The images in their order; the next ones are loaded and decoded meanwhile."""
+    if not how.threads:
+        yield from (decoded(content, how.reading, how.view) for content in images)
+        return
     remaining = iter(images)
     pending: deque[Future[Decoded]] = deque()
     ahead = how.threads  # until the size of the images is known
@@ -121,11 +125,14 @@ def decoded(content: Content, reading: Reading, view: View | None) -> Decoded:
     return Decoded(content.name, image, None)
 
 
-def decoding_threads(is_remote: bool, shares_cores: bool) -> int:
-    """How many threads decode: one per core, if no other worker uses it.
+def decoding_threads(is_remote: bool, shares_cores: bool, on_accelerator: bool) -> int:
+    """How many threads decode: one per core, or none besides the worker's own if it shares them.
 
-    Images of a store are waited for, so that more of them are on their way.
+    Images of a store are waited for, so that more of them are on their way. An accelerator must not
+    wait for the next images.
     """
     if is_remote:
         return FETCHED_AT_ONCE
-    return 1 if shares_cores else os.cpu_count() or 1
+    if shares_cores:
+        return 1 if on_accelerator else 0
+    return os.cpu_count() or 1

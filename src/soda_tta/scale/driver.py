@@ -185,12 +185,13 @@ def answering_of(job: Job, shard: Shard) -> Answering:
             _loaded[job.key] = (adaptor, load_model(job))
         adaptor, box = _loaded[job.key]
     is_remote = is_address(shard.place) or any(is_address(name) for name in shard.names[:1])
+    on_accelerator = job.options.get("provider") not in (None, "cpu")
     return Answering(
         adaptor=adaptor,
         box=box,
         reading=job.reading,
         all_probabilities=job.all_probabilities,
-        threads=decoding_threads(is_remote, job.shares_cores),
+        threads=decoding_threads(is_remote, job.shares_cores, on_accelerator),
     )
 
 

@@ -33,7 +33,7 @@ MEANINGS = {
     "images": "images",
     "reading": "size or colour under transparency",
     "all_probabilities": "columns",
-    "shard_size": "images per shard",
+    "shard_size": "number of images per shard",
 }
 
 

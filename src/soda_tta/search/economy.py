@@ -9,7 +9,6 @@ replays its transcript (`box/wrappers/recorded.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,15 +17,14 @@ from soda_tta.search.cache import Cache
 from soda_tta.search.deck import Deck
 from soda_tta.search.economy_settings import EconomySettings
 from soda_tta.search.evolution import EvolutionSearch
-from soda_tta.search.pursuit import PursuitSearch
 from soda_tta.search.question import Question, Round
 from soda_tta.search.race import Race, queries_of, spread
+from soda_tta.storage.named_arrays import below, part_of
 from soda_tta.types import Array
 
 CHECK_EVERY = 4  # generations between two checks on images held out from evolution
 STAGES = ("pursuit", "evolution", "done")
-COUNTS = ("spent", "reported", "rounds", "generations", "pursuits", "cut_short")  # in a state
-LATER_HEATS = 3  # of the rounds of a later pursuit
+COUNTS = ("spent", "reported", "rounds", "generations", "cut_short")  # kept in a state
 HELD_OUT = 3  # one in so many images is held out from evolution
 
 
@@ -48,8 +46,6 @@ class EconomySearch:
         self.cache = Cache(start, before)
         self.deck = Deck(self.count, settings.batch, settings.seed)
         self.pursuit = settings.pursuit.start(start, settings.moves, settings.starts)
-        self.pursuits = 1  # begun
-        self.begun = start  # where the last one began
         self.evolution: EvolutionSearch | None = None  # begins where pursuit ends
         self.evolution_start = start
         self.stage = "pursuit"  # then "evolution", then "done"
@@ -65,7 +61,7 @@ class EconomySearch:
 
     def begin_at(self, theta: Array, images: Array, rows: Array) -> None:
         """Begin elsewhere than at the images as they are; some responses there are known."""
-        self.theta = self.begun = np.array(theta, np.float64)
+        self.theta = np.array(theta, np.float64)
         self.pursuit = self.settings.pursuit.start(self.theta, self.settings.moves)
         self.cache.move(self.theta, images, rows)
 
@@ -78,12 +74,22 @@ class EconomySearch:
         ----------
         left : queries that the caller can still afford for the search; None for no limit.
         """
-        while self.question is None and self.stage != "done":
-            if self.stage == "pursuit":
-                self.question = self._next_of_pursuit(left)
-            else:
-                self.question = self._next_of_evolution(left)
+        if self.question is None and self.stage == "pursuit":
+            self.question = self._next_of_pursuit(left)
+        if self.question is None and self.stage == "evolution":
+            self.question = self._next_of_evolution(left)
         return self.question
+
+    def ask_all(self, left: int | None = None) -> list[Question]:
+        """The next question and, if it can be asked before the responses are told, the second.
+
+        They are told one after the other, with `ask` in between.
+        """
+        question = self.ask(left)
+        questions = [] if question is None else [question]
+        if self.race is not None and len(self.cache.missing(self.race.images)):
+            questions.append(self._next_of_race(self.race))
+        return questions
 
     def tell(self, probabilities: Array) -> Round | None:
         """Responses to the last question, (points, images, classes); a round that is complete."""
@@ -101,7 +107,7 @@ class EconomySearch:
 
     def known(self) -> tuple[Array, Array]:
         """Images whose responses at the final parameters are known, and those responses."""
-        if not self.cache.rows or not np.array_equal(self.theta, self.cache.theta):
+        if not np.array_equal(self.theta, self.cache.theta):
             return np.zeros(0, int), np.zeros((0, self.classes), np.float32)
         return np.array(list(self.cache.rows)), np.array(list(self.cache.rows.values()))
 
@@ -133,8 +139,11 @@ class EconomySearch:
         missing = self.cache.missing(self.race.images)
         if len(missing):
             return Question(self.cache.theta[None], missing)
-        rivals = self.pursuit.ask()[1:]
-        return Question(rivals[self.race.running], self.race.next_images)
+        return self._next_of_race(self.race)
+
+    def _next_of_race(self, race: Race) -> Question:
+        """The rivals on the images of the next heat."""
+        return Question(self.pursuit.ask()[1:][race.running], race.next_images)
 
     def _begin_race(self, left: int | None) -> bool:
         """Deal the images of a round, if it can be afforded."""
@@ -182,26 +191,6 @@ class EconomySearch:
             errors.append(gain.std() / np.sqrt(len(gain)))
         return np.array(gains), np.array(errors)
 
-    def _pursue_again(self) -> None:
-        """What did harm before may help by now: another pursuit, if the last one got anywhere."""
-        if np.array_equal(self.theta, self.begun):
-            self.stage = "done"
-            return
-        self.stage = "pursuit"
-        self.pursuits += 1
-        self.begun = self.theta
-        self.pursuit = self._later_pursuit()
-        self.evolution = None
-        self.score = None
-        self.generations = 0
-        if not np.array_equal(self.cache.theta, self.theta):  # evolution has moved on
-            self.cache.move(self.theta, np.zeros(0, int), np.zeros((0, self.classes), np.float32))
-
-    def _later_pursuit(self) -> PursuitSearch:
-        """A race of all moves is enough to find what was missed."""
-        pursuit = replace(self.settings.pursuit, heats=LATER_HEATS)
-        return pursuit.start(self.begun, self.settings.moves)
-
     # -- evolution -------------------------------------------------------------------------------
 
     @property
@@ -231,14 +220,14 @@ class EconomySearch:
             if len(self._free) < self.settings.batch or not self._affordable(
                 self._block_cost, left
             ):
-                self._pursue_again()
+                self.stage = "done"
                 return None
             return Question(self.theta[None], self._held)
         if self.generations == CHECK_EVERY:
             return Question(self.evolution.theta[None], self._held)
         begins_block = self.generations == 0
         if begins_block and not self._affordable(self._block_cost, left):
-            self._pursue_again()
+            self.stage = "done"
             return None
         random = generator(self.settings.seed, RandomStream.GENERATIONS, self.evolution.count)
         images = np.sort(random.choice(self._free, self.settings.batch, replace=False))
@@ -261,7 +250,7 @@ class EconomySearch:
         """Keep the mean of evolution if held-out images gain; end the search if they do not."""
         assert self.score is not None and self.evolution is not None
         if score >= self.score:
-            self._pursue_again()
+            self.stage = "done"
             return
         self.theta = self.evolution.theta
         self.score = score
@@ -271,16 +260,14 @@ class EconomySearch:
 
     def state(self) -> dict[str, Array]:
         """Everything that is needed to continue, by name."""
-        arrays = {f"pursuit.{name}": array for name, array in self.pursuit.state().items()}
-        arrays |= {f"cache.{name}": array for name, array in self.cache.state().items()}
+        arrays = below("pursuit.", self.pursuit.state()) | below("cache.", self.cache.state())
         if self.evolution is not None:
-            arrays |= {f"evolution.{name}": a for name, a in self.evolution.state().items()}
+            arrays |= below("evolution.", self.evolution.state())
             arrays["evolution.start"] = self.evolution_start
         arrays["theta"] = self.theta
-        arrays["begun"] = self.begun
         if self.race is not None:
             arrays["images"] = self.race.images
-            arrays |= {f"race.{name}": array for name, array in self.race.state().items()}
+            arrays |= below("race.", self.race.state())
         arrays["score"] = np.array(np.nan if self.score is None else self.score, np.float64)
         counts = [STAGES.index(self.stage), *(getattr(self, name) for name in COUNTS)]
         arrays["counts"] = np.array([*counts, self.deck.rounds], np.int64)
@@ -288,17 +275,8 @@ class EconomySearch:
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a state; a question that was open is asked again."""
-        self.begun = state["begun"]
-        stage, *counts, rounds = state["counts"].tolist()
-        for name, value in zip(COUNTS, counts, strict=True):
-            setattr(self, name, value)
-        self.cut_short = bool(self.cut_short)
-        self.deck.restore(rounds)
-        if self.pursuits > 1:
-            self.pursuit = self._later_pursuit()
         self.pursuit.restore(part_of(state, "pursuit."))
         self.cache.restore(part_of(state, "cache."))
-        self.evolution = None
         if "evolution.start" in state:
             self._begin_evolution(state["evolution.start"])
             assert self.evolution is not None
@@ -311,12 +289,10 @@ class EconomySearch:
             self.race.restore(part_of(state, "race."))
         score = state["score"].item()
         self.score = None if np.isnan(score) else score
+        stage, *counts, rounds = state["counts"].tolist()
         self.stage = STAGES[stage]
+        for name, value in zip(COUNTS, counts, strict=True):
+            setattr(self, name, value)
+        self.cut_short = bool(self.cut_short)
+        self.deck.restore(rounds)
         self.question = None
-
-
-def part_of(state: dict[str, Array], prefix: str) -> dict[str, Array]:
-    """The entries of a state below a prefix, without it."""
-    return {
-        name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)
-    }

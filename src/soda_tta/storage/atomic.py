@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from soda_tta.errors import StorageError
 from soda_tta.storage.temporary import temporary_file
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 SYNC_EVERY = 0.5  # seconds
 
 
@@ -29,10 +31,11 @@ def replacing(path: Path) -> Iterator[Path]:
                 os.close(descriptor)
             temporary.replace(path)
     except OSError as error:
-        reason = error.strerror or error
-        raise StorageError(
-            f"{path} could not be written: {reason}. The previous content is kept."
-        ) from error
+        # pyarrow gives a number and a text of its own
+        reason = os.strerror(error.errno) if error.errno else error
+        remedy = " Free some space." if error.errno in NO_SPACE else ""
+        kept = " The previous content is kept." if path.exists() else ""
+        raise StorageError(f"{path} could not be written: {reason}.{remedy}{kept}") from error
 
 
 def make_folder(folder: Path) -> bool:

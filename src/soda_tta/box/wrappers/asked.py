@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from soda_tta.box.box import (
     Box,
@@ -76,3 +76,16 @@ class Asked(Wrapper):
     def each(self, pieces: Iterable[Array], received: Received = not_kept) -> Iterator[Array]:
         self._begin()
         return self.box.each(pieces, received)
+
+
+def together(boxes: Sequence[Asked], pieces: Iterable[tuple[Asked, Array]]) -> Iterator[Array]:
+    """The responses to pieces for several purposes, in order, with all workers busy between them.
+
+    Parameters
+    ----------
+    boxes : one model for each purpose; the query of each begins in this order.
+    pieces : which of these boxes a piece is for, and its images.
+    """
+    for asked in boxes:
+        asked._begin()
+    return boxes[0].box.together((asked.box, piece) for asked, piece in pieces)

@@ -85,11 +85,20 @@ class Batched(Wrapper):
         return rows
 
     def each(self, pieces: Iterable[Array], received: Received = not_kept) -> Iterator[Array]:
+        return self.together(((self, piece) for piece in pieces), received)
+
+    def together(
+        self, pieces: Iterable[tuple[Batched, Array]], received: Received = not_kept
+    ) -> Iterator[Array]:
+        """As `each`, where every piece names the box that it is for.
+
+        Those boxes are this one with other wrappers around each request: they share its workers.
+        """
         if self.workers == 1:
-            for number, piece in enumerate(pieces):
+            for number, (batched, piece) in enumerate(pieces):
                 rows = []
                 for place in self.places(len(piece)):
-                    rows.append(self.box(piece[place]))
+                    rows.append(batched.box(piece[place]))
                     received(number, place, rows[-1])
                 yield np.concatenate(rows)
             return
@@ -107,15 +116,15 @@ class Flight:
         self.received = received
         self.failures: list[BaseException] = []
 
-    def of(self, pieces: Iterable[Array]) -> Iterator[Array]:
+    def of(self, pieces: Iterable[tuple[Batched, Array]]) -> Iterator[Array]:
         """The responses in the order of the pieces."""
         waiting: deque[list[Future[Array]]] = deque()
         with ThreadPoolExecutor(self.batched.workers) as pool:
             try:
-                for number, piece in enumerate(pieces):
+                for number, (batched, piece) in enumerate(pieces):
                     waiting.append(
                         [
-                            pool.submit(self._send, number, place, piece[place])
+                            pool.submit(self._send, batched.box, number, place, piece[place])
                             for place in self.batched.places(len(piece))
                         ]
                     )
@@ -130,11 +139,11 @@ class Flight:
                     raise self.failures[0] from None
                 raise
 
-    def _send(self, number: int, place: slice, request: Array) -> Array:
+    def _send(self, box: Box, number: int, place: slice, request: Array) -> Array:
         if self.failures:  # checked here, because the thread that collects may notice too late
             raise CancelledError
         try:
-            rows = self.batched.box(request)
+            rows = box(request)
             self.received(number, place, rows)
             return rows
         except BaseException as error:

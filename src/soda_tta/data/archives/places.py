@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import posixpath
 import re
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from typing import Any, BinaryIO
 
 from soda_tta.errors import ImageError, SodaError, StorageError
 from soda_tta.masking import masked
-from soda_tta.storage.atomic import replacing, write_bytes
+from soda_tta.storage.atomic import NO_SPACE, replacing, write_bytes
 
 ADDRESS = re.compile(r"(?P<protocol>[a-zA-Z][\w+.-]*)://")
 # What fsspec needs for an address, apart from what is in the extra.
@@ -26,7 +25,6 @@ WHOLE_UPLOADS = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", 
 CREDENTIALS = (
     "check the credentials: for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile."
 )
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def is_address(text: str) -> bool:
@@ -85,6 +83,8 @@ def writing(address: str) -> Iterator[None]:
         remedy = ""
         if isinstance(error, OSError) and error.errno in NO_SPACE:
             remedy = " Free some space, then continue with resume=True."
+        if isinstance(error, FileNotFoundError):  # a store has no such bucket
+            remedy = " Create it, or choose another out=."
         raise StorageError(f"{address} could not be written: {reason_of(error)}{remedy}") from error
 
 
@@ -96,6 +96,8 @@ def reason_of(error: Exception) -> str:
     text = text.rstrip(".") + "."
     if isinstance(error, PermissionError) or "redential" in text:
         return f"{text} If it is a store, {CREDENTIALS}"
+    if "connect" in text.lower():
+        return f"{text} Check the network and the address: for S3 AWS_ENDPOINT_URL."
     return text
 
 
