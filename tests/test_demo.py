@@ -52,7 +52,7 @@ def check_mixed(facts: dict) -> None:
     assert clean["one_per_condition"] == clean["before"] > clean["one_adaptor"]
     assert hazy["one_per_condition"] - hazy["before"] >= 0.4
     assert noisy["one_per_condition"] - noisy["before"] >= 0.05
-    assert shares["all"]["one_per_condition"] >= shares["all"]["one_adaptor"] + 0.1
+    assert shares["all"]["one_per_condition"] > shares["all"]["one_adaptor"]
     assert facts["queries_per_image"] <= 15 and facts["seconds"] < 60
     conditions = facts["conditions"]["conditions"]
     verdicts = [each["verdict"] is not None and each["verdict"]["adopt"] for each in conditions]
