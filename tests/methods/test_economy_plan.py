@@ -67,6 +67,25 @@ def test_no_plan_exceeds_its_limit_or_searches_on_too_few_images(
         assert sizes.probe >= SODA_E.search_cost(sizes.batch, rounds=2)
 
 
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (5, "at most 2 rounds on 24 images each; a verdict on 217 others"),
+        (15, "at most 5 rounds on 71 images each, the first on recipes; a verdict on 450 others"),
+        (
+            100,
+            "at most 32 rounds on 128 images each, the first on recipes; if they end early, CMA-ES "
+            "may use the queries that are left; a verdict on 450 others",
+        ),
+    ],
+)
+def test_the_outline_says_how_many_rounds_there_are_and_what_follows(
+    budget: int, words: str
+) -> None:
+    method = SODA_E.but(conditions=1)
+    assert method.outline(plan_run(method, 600, budget)) == words
+
+
 @pytest.mark.parametrize("count", [1, 10, FEWEST_IMAGES - 1, FEWEST_IMAGES])
 def test_too_few_images_get_the_models_own_answers_and_a_reason(model, count: int) -> None:
     images = np.random.default_rng(0).random((count, 3, 8, 8), dtype=np.float32)

@@ -74,15 +74,15 @@ class EconomyPlan(EconomySizes):
             first = self.search_cost(sizes.batch, rounds=1, recipes=sizes.recipes)
             each = self.search_cost(sizes.batch, rounds=2, recipes=sizes.recipes) - first
             rounds = 1 + max(0, sizes.probe - first) // each
-            more = "; what a search of fewer rounds leaves goes to CMA-ES"
+            search = f"at most {rounds + sizes.recipes} rounds on {sizes.batch} images each"
+            if sizes.recipes:
+                search += ", the first on recipes"
+            if rounds > PLANNED_ROUNDS:
+                search += "; if they end early, CMA-ES may use the queries that are left"
             conditions = ""
             if self.most_searches(images) > 1:
                 conditions = ", for each condition if there are several"
-            return (
-                f"at most {rounds} rounds on {sizes.batch} images each"
-                f"{more if rounds > PLANNED_ROUNDS else ''}; a verdict on {sizes.judged} others"
-                f"{conditions}"
-            )
+            return f"{search}; a verdict on {sizes.judged} others{conditions}"
         budgets = (q for q in range(3, 1000) if self.sizes(images, q * images))
         needed = next(budgets, None)
         if plan.limit is None or needed is None:
