@@ -37,4 +37,6 @@ def usable_recipes(allowed: tuple[bool, ...]) -> Array:
     """
     values = [[recipe.get(part.name, 0.0) for part in PARTS] for recipe in RECIPES.values()]
     usable = np.array(values) * np.array(allowed)
-    return np.unique(usable[usable.any(axis=1)], axis=0)
+    rows = np.unique(usable[usable.any(axis=1)], axis=0)
+    rows.setflags(write=False)  # every caller gets the same array
+    return rows

@@ -173,7 +173,7 @@ class Campaign:
             ground.surveyed = np.sort(random.permutation(ground.places)[:count])
             gains.append(self.gains(recipes, ground.surveyed))
             if self.pool is not None:
-                self.pool -= recipes.shape[0] * len(ground.surveyed)
+                self.pool -= len(recipes) * len(ground.surveyed)
         sizes = [len(ground.places) for ground in self.grounds]
         joined = sorted(
             joined_by_gains(gains, sizes), key=lambda each: -sum(sizes[m] for m in each.members)
