@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 # From the bottom to the top. An entry is a module or a package with all that is in it; a module
 # listed by itself is not part of its package's entry. Entries on one line do not know each other.
 LAYERS = [
-    ("_version", "masking", "foreign_json", "types", "wording"),
+    ("_version", "masking", "foreign_json", "plain_json", "types", "wording"),
     ("foreign_text",),
     ("errors",),
     ("settings", "randomness", "user_code", "plotting", "display", "devices"),

@@ -62,6 +62,12 @@ def test_correctly_classified_images_are_recorded(own_cell, tmp_path) -> None:
     assert correct[::2].mean() < 0.1
 
 
+def test_a_result_is_the_same_in_memory_and_from_the_file(own_cell, tmp_path) -> None:
+    store = Store(tmp_path / "store")
+    run_grid([own_cell()], store)
+    assert store[own_cell()].card == Store(store.folder)[own_cell()].card
+
+
 def test_a_cell_that_fails_does_not_stop_the_others(own_cell, tmp_path, failing_method) -> None:
     method = failing_method("failing", "raise ValueError('a slip')")
     store = Store(tmp_path / "store")

@@ -17,6 +17,7 @@ from soda_tta.box.input import Input, check_images
 from soda_tta.box.price import Price
 from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError
+from soda_tta.plain_json import plain_json
 from soda_tta.types import Array
 
 if TYPE_CHECKING:
@@ -146,7 +147,8 @@ class Box(ABC):
     def card(self) -> dict[str, Any]:
         """Everything that determines the responses, as plain JSON."""
         output = {name: getattr(self, name) for name in OUTPUT_FACTS}
-        return {"fingerprint": self.fingerprint(), "input": self.input.card(), **output}
+        facts = {"fingerprint": self.fingerprint(), "input": self.input.card(), **output}
+        return dict(plain_json(facts))
 
     def requests(self, count: int) -> int:
         """The requests that one call about so many images is sent in."""

@@ -17,6 +17,7 @@ from soda_tta.engine.plan import Plan
 from soda_tta.errors import RunError
 from soda_tta.masking import masked
 from soda_tta.methods.method import Method
+from soda_tta.plain_json import plain_json
 from soda_tta.storage.run_folder import FORMAT
 
 # whose versions decide the bits of a result
@@ -87,11 +88,12 @@ class Card:
     def facts(self) -> dict[str, Any]:
         """The card as plain JSON."""
         everything = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
+        present = {
             name: value
             for name, value in everything.items()
             if value is not None or name not in OPTIONAL
         }
+        return dict(plain_json(present))
 
     @staticmethod
     def from_facts(facts: dict[str, Any]) -> Card:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +62,7 @@ def read_live_file(
         raise RunError(
             f"{path} was written by another version of this package; read it with that version."
         )
-    check_same_model(path, facts["box"], json.loads(json.dumps(box.card())))
+    check_same_model(path, facts["box"], box.card())
     try:
         stream = kind(
             box,

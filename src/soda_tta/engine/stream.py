@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -242,7 +241,7 @@ class Stream:
         base = find_stream_method(method, {})
         if facts["method"] != base.name:
             raise RunError(f"{path} holds a stream of {facts['method']!r}, not of {base.name!r}.")
-        check_same_model(path, facts["box"], json.loads(json.dumps(deployed.card())))
+        check_same_model(path, facts["box"], deployed.card())
         try:
             stream = Stream(
                 deployed,

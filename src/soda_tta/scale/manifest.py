@@ -17,6 +17,7 @@ from soda_tta.data.reading import Reading
 from soda_tta.errors import RunError, StorageError
 from soda_tta.foreign_json import parse_json
 from soda_tta.masking import masked
+from soda_tta.plain_json import plain_json
 from soda_tta.scale.backend import differences, versions
 
 # Readers of a folder of Parquet files leave out names that begin with an underscore.
@@ -142,7 +143,7 @@ def check_same(place: Place, wanted: dict[str, Any]) -> Stored:
     if MANIFEST not in place.names():
         raise StorageError(f"there are no answers to continue in {place}.")
     stored = _parsed(place.read(MANIFEST), f"{place}/{MANIFEST}")
-    plain = json.loads(json.dumps(wanted))
+    plain = plain_json(wanted)
     different = [text for name, text in MEANINGS.items() if stored.get(name) != plain[name]]
     if different:
         raise RunError(

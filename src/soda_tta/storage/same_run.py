@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from soda_tta.errors import RunError
+from soda_tta.plain_json import plain_json
 from soda_tta.storage.atomic import write_text
 from soda_tta.storage.card_check import entry
 
@@ -38,7 +38,7 @@ def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> No
     old["rungs"] = old["plan"].get("rungs")
     new = {**new, "rungs": new["plan"]["rungs"]}
     names = (*IDENTITY, "rungs")
-    differing = [name for name in names if plain(old.get(name)) != plain(new.get(name))]
+    differing = [name for name in names if plain_json(old.get(name)) != plain_json(new.get(name))]
     if differing == ["settings"]:
         added = added_settings(old["settings"], new["settings"])
         if added:
@@ -53,14 +53,9 @@ def check_same_run(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> No
         )
 
 
-def plain(value: Any) -> Any:
-    """The value as it looks after a round trip through JSON."""
-    return json.loads(json.dumps(value))
-
-
 def added_settings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """The settings that are new since, if nothing else differs."""
-    if any(plain(new[name]) != value for name, value in old.items()):
+    if any(plain_json(new[name]) != value for name, value in old.items()):
         return []
     return [name for name in new if name not in old]
 
@@ -68,7 +63,7 @@ def added_settings(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 def difference(old: Any, new: Any) -> str:
     """What differs between two values of a card, in words."""
     if isinstance(old, dict) and isinstance(new, dict):
-        names = [name for name in new if plain(old.get(name)) != plain(new[name])]
+        names = [name for name in new if plain_json(old.get(name)) != plain_json(new[name])]
         return ", ".join(f"{name} {old.get(name)} there, {new.get(name)} here" for name in names)
     return f"{old} there, {new} here"
 
