@@ -1,11 +1,11 @@
 """The paper's soda-o and white-box tent on the changing stream, for comparison.
 
     python benchmarks/streams_beside.py tent      # all 25,000 images, about 2 minutes
-    python benchmarks/streams_beside.py soda-o    # 384 images of each shift, about an hour
+    python benchmarks/streams_beside.py soda-o    # 256 images of each shift, about 40 minutes
     python benchmarks/streams_beside.py table
 
 `tent` changes the weights of the model and sees batches of 200 images. `soda-o` costs hundreds of
-queries per image, so it gets the first images of each shift only, as 3 arrivals of 128.
+queries per image, so it gets the first images of each shift only, as 2 arrivals of 128.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streams import MODEL, OUT, PAGE, SEQUENCES, correct, parts, traffic
 FILE = OUT.with_name("streams_beside.json")
 SEQUENCE = SEQUENCES["changing"]
 ARRIVAL = 128  # images, as in the paper
-ARRIVALS = 3  # of each shift, for soda-o
+ARRIVALS = 2  # of each shift, for soda-o
 METHODS = ("tent", "soda-o")
 
 

@@ -102,9 +102,17 @@ def test_prepare_and_mix_give_the_same_as_candidates() -> None:
         np.testing.assert_allclose(bank_with(theta)(images), adapted, atol=2e-6)
 
 
+def with_defects(images: np.ndarray) -> np.ndarray:
+    """The images with what repairs look for: a wrong pixel, and coarse pixels."""
+    images = images.copy()
+    images[:, :, 1::2] = images[:, :, ::2]
+    images[:, 0, 8, 8] = 0.0
+    return images
+
+
 def test_prepare_returns_the_image_and_the_differences_to_its_versions() -> None:
     adaptor = Bank().build()
-    images = some_images(2, 16, 16)
+    images = with_defects(some_images(2, 16, 16))
     prepared = adaptor.prepare(images)
     assert prepared.shape == (2, 1 + len(MIXED), 3, 16, 16)
     np.testing.assert_array_equal(prepared[:, 0], images)
@@ -279,7 +287,7 @@ def test_what_an_adaptor_prints_makes_the_same_adaptor(seed: int) -> None:
 
 def test_a_bank_is_made_from_names_of_its_parts() -> None:
     assert repr(Bank().adaptor({"median": 0.8})) == "Bank(grain=1.0).adaptor({'median': 0.8})"
-    with pytest.raises(MethodError, match="has no part medium; it has median"):
+    with pytest.raises(MethodError, match="has no part medium; it has wrong pixels"):
         Bank().adaptor({"medium": 1})
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from soda_tta.adaptors import repairs
 from soda_tta.adaptors import restorations as restore
 from soda_tta.adaptors.deblurring import deblurred
 from soda_tta.adaptors.parts import KERNELS, MIXED, PARTS
@@ -29,6 +30,14 @@ INDEX = {part.name: index for index, part in enumerate(PARTS)}
 def scaled(strengths: tuple[float, ...], grain: float) -> tuple[float, ...]:
     """Strengths for images of this grain."""
     return tuple(grain * strength for strength in strengths)
+
+
+def _wrong_pixels(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
+    return [repairs.without_wrong_pixels(images)]
+
+
+def _coarse_pixels(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
+    return [repairs.without_coarse_pixels(images)]
 
 
 def _median(images: Tensor, strengths: tuple[float, ...], grain: float) -> list[Tensor]:
@@ -75,6 +84,8 @@ def _blur(images: Tensor, radii: tuple[float, ...], grain: float) -> list[Tensor
 
 # The function of each family of versions, from its strengths and the grain; strengths share work.
 RESTORATIONS: dict[str, Callable[[Tensor, tuple[float, ...], float], list[Tensor]]] = {
+    "wrong pixels": _wrong_pixels,
+    "coarse pixels": _coarse_pixels,
     "median": _median,
     "cosine shrinkage": _cosine_shrinkage,
     "adaptive shrinkage": _adaptive_shrinkage,

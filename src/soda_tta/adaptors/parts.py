@@ -87,6 +87,18 @@ def mixed(family: str, amount: str, strength: float, *moves: float, effect: str 
     )
 
 
+def repair(name: str, effect: str) -> Part:
+    """A version without a defect that the image shows by itself: a search tries all of it."""
+    return Part(
+        name=name,
+        family=name,
+        strength=1,
+        moves=(1.0,),
+        more=effect + " {percent:.0f}%",
+        less=effect + " -{percent:.0f}%",
+    )
+
+
 def radial(
     family: str,
     radius: float,
@@ -114,6 +126,8 @@ def tone(name: str, family: str, moves: tuple[float, ...], more: str, less: str 
 
 # Versions of the image that are mixed in: 0 is none of it, 1 all of it.
 MIXED = (
+    repair("wrong pixels", "replace wrong pixels"),
+    repair("coarse pixels", "smooth coarse pixels"),
     Part(
         name="median",
         family="median",
@@ -190,7 +204,7 @@ def describe_parts(parameters: Array, grain: float = 1.0) -> str:
     >>> parameters = np.zeros(len(PARTS))
     >>> parameters[0] = 0.8
     >>> describe_parts(parameters)
-    'median filter 80%'
+    'replace wrong pixels 80%'
     """
     descriptions = [
         part.describe(float(value), grain)
