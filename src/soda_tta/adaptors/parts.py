@@ -20,6 +20,7 @@ SCALED = (
     "coarse shrinkage",
     "inverse",
 )  # families whose strengths grow with the grain
+REPAIRS = ("wrong pixels", "coarse pixels")  # families that find nothing to do in most images
 FACTORS = ("contrast", "gamma", "saturation", "zoom")  # their parameters are logarithms
 SILENT = 0.05  # of a typical amount: less is not worth mentioning
 WITHOUT_MOVES = 0.06  # typical value of a part that no search starts with

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from soda_tta.engine.live_events import Listener
 
 KEY = "soda_tta.live"  # the metadata entry that holds the facts
-FORMAT = 1
+FORMAT = 2  # 2: the bank has repairs and a learned part
 
 
 def write_live_file(path: Path, stream: Any) -> None:

@@ -46,7 +46,8 @@ class LiveSearch:
     before : array of shape (n, classes)
         The responses to them as they are.
     starts : array of shape (k, parameters)
-        Where else to begin: what helped under other conditions. One round on these comes first.
+        Where else to begin: what helped under other conditions, and recipes. One round on these
+        comes first.
     seed : everything random follows from it.
     """
 
@@ -84,6 +85,7 @@ class LiveSearch:
         )
         self.search = EconomySearch(settings, before)
         self.choosing = len(starts) > 0  # the round on the other starts is not over
+        self.began_elsewhere = False  # at one of the starts
         self.answers: list[Array] = []  # to the first points of the question under way
         self.prepared: Array | None = None  # made when it is needed
 
@@ -94,8 +96,8 @@ class LiveSearch:
 
     @property
     def rounds(self) -> int:
-        """Rounds of pursuit so far."""
-        return self.search.rounds
+        """Rounds so far; the one on the starts counts if one of them is better."""
+        return self.search.rounds + self.began_elsewhere
 
     @property
     def ended(self) -> bool:
@@ -142,6 +144,7 @@ class LiveSearch:
         best = int((gains.mean(axis=1) - margins).argmax())
         if gains[best].mean() > margins[best]:
             self.search.begin_at(self.starts[best], images, probabilities[best])
+            self.began_elsewhere = True
 
     def _mixed(self, thetas: Array, places: Array) -> Array:
         versions = self.images[0].nbytes * (1 + len(MIXED))
@@ -157,7 +160,8 @@ class LiveSearch:
         """Everything that is needed to continue, by name."""
         arrays = below("search.", self.search.state())
         arrays |= {"images": self.images, "before": self.before, "starts": self.starts}
-        arrays["counts"] = np.array([self.choosing, self.seed], np.int64)
+        counts = [self.choosing, self.began_elsewhere, self.seed]
+        arrays["counts"] = np.array(counts, np.int64)
         if self.answers:
             arrays["answers"] = np.array(self.answers)
         return arrays
@@ -165,11 +169,12 @@ class LiveSearch:
     @staticmethod
     def restored(method: Any, adaptor: BankAdaptor, state: Arrays) -> LiveSearch:
         """The search with a state."""
-        choosing, seed = state["counts"].tolist()
+        choosing, began_elsewhere, seed = state["counts"].tolist()
         search = LiveSearch(
             method, adaptor, state["images"], state["before"], state["starts"], seed
         )
         search.search.restore(part_of(state, "search."))
         search.choosing = bool(choosing)
+        search.began_elsewhere = bool(began_elsewhere)
         search.answers = list(state.get("answers", []))
         return search

@@ -268,11 +268,13 @@ class Units:
             return False
         images = np.stack([item.image for item in shown])
         before = self._answers_as_they_are(shown, images)
-        starts = np.array(self._starts(condition)).reshape(-1, condition.theta.size)
+        shelf = np.array(self._starts(condition)).reshape(-1, condition.theta.size)
+        recipes = self.life.method.starts() if self.life.method.recipes else shelf[:0]
+        starts = np.concatenate([shelf, recipes])
         seed = self.source.seed + self.source.drawn
         bank = condition.built(condition.theta)
         condition.begin(LiveSearch(self.life.method, bank, images, before, starts, seed))
-        start = f"{counted(len(starts), 'adaptor')} of the shelf" if len(starts) else "no adaptor"
+        start = f"{counted(len(shelf), 'adaptor')} of the shelf" if len(shelf) else "no adaptor"
         self.report(SearchStarted(**self._facts(condition), start=start))
         return True
 

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from soda_tta.adaptors import BankAdaptor
-from soda_tta.adaptors.parts import MIXED
+from soda_tta.adaptors.parts import MIXED, PARTS, REPAIRS
 from soda_tta.box import Box
 from soda_tta.data import Images
 from soda_tta.types import Array
 
-PREPARED_BYTES = 2**28  # of restored versions kept at once
+PREPARED_BYTES = 2**30  # of restored versions kept at once: at 224 px those of about 90 images
+LOOKED_AT = 64  # images that tell whether a repair finds anything to do
+LITTLE = 1e-3  # mean change of a repair that is not worth a query
 ASKED_AT_ONCE = 256  # images per call of the box: enough for every worker of a server
 ASKED_BYTES = 2**25  # of images per call: larger blocks of memory are not reused and cost time
 
@@ -51,6 +53,19 @@ class RestoredImages:
         self.prepared: Array | None = None
         if len(self.places) * versions <= PREPARED_BYTES:
             self.prepared = adaptor.prepare(images[self.places], self.parts)
+
+    def without_effect(self) -> Array:
+        """For each part of the bank, whether it is a repair that finds nothing to do here."""
+        repairs = tuple(
+            allowed and part.family in REPAIRS
+            for part, allowed in zip(MIXED, self.parts, strict=True)
+        )
+        idle = np.zeros(len(PARTS), bool)
+        few = min(LOOKED_AT, max(1, ASKED_BYTES // self.image_bytes))
+        prepared = self.adaptor.prepare(self.images[self.places[:few]], repairs)
+        changes = np.abs(prepared[:, 1:]).mean(axis=(0, 2, 3, 4))
+        idle[: len(MIXED)] = np.array(repairs) & (changes < LITTLE)
+        return idle
 
     def answers(self, thetas: Array, chosen: Array, box: Box) -> Array:
         """The responses of the box to every candidate of every chosen image.

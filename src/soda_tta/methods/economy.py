@@ -69,7 +69,7 @@ class Economy(EconomyPlan):
         adaptor = Bank.for_size(work.images.size).build()
         restored = self.restored(adaptor, work, places[split.searched], sizes)
         used = scenes[np.searchsorted(places, restored.places)]
-        search = self.search(work, restored.places, used, sizes)
+        search = self.search(work, restored, used, sizes)
         judge = Judge(
             work,
             adaptor,

@@ -234,7 +234,7 @@ class Campaign:
         ground.searched = restored.places
         used = scenes[np.searchsorted(places, restored.places)]
         found = self.shelf[1:] if ground.starts is None else [*ground.starts, *self.shelf[1:]]
-        search = self.method.search(self.work, restored.places, used, sizes, found)
+        search = self.method.search(self.work, restored, used, sizes, found)
         promised = 0 if self.pool is None else self.pool - sizes.probe
         reserve = self.method.answers_of(self.work) + promised
         self.method.drive(search, restored, self.work, reserve)

@@ -99,7 +99,7 @@ class HelpedRun:
         before = np.full(self.work.before.shape, np.nan, np.float32)
         before[places] = self.helper.answers(self.work.images[places])
         known = replace(self.work, before=before)
-        search = self.method.search(known, places, self.work.scenes(places), sizes)
+        search = self.method.search(known, restored, self.work.scenes(places), sizes)
         self.singles = np.zeros((0, self.thetas.shape[1]))
         while (question := search.ask(None)) is not None:
             answers = restored.answers(question.thetas, question.images, self.helper.box)
@@ -108,7 +108,7 @@ class HelpedRun:
                 continue
             if not self.rounds:  # the first round tries every move by itself
                 order = np.argsort(completed.losses[1:], kind="stable")
-                self.singles = self.method.moves()[order]
+                self.singles = search.settings.moves[order]
             self.rounds += 1
             step = step_of(completed, len(self.work.history) + 1)
             self.work.record(replace(step, queries=0))  # the helper's cost nothing
@@ -133,7 +133,7 @@ class HelpedRun:
         sizes = self.sizes(len(places), probe)._replace(batch=search_batch(len(places), probe))
         before: Array = np.zeros(self.work.before.shape, np.float32)  # not used
         known = replace(self.work, before=before)
-        search = self.method.search(known, places, self.work.scenes(places), sizes)
+        search = self.method.search(known, restored, self.work.scenes(places), sizes)
         settings = replace(search.settings, moves=self.singles[:SEARCH_MOVES])
         search = EconomySearch(settings, before[places])
         classes = before.shape[1]

@@ -21,6 +21,7 @@ from soda_tta.search import EconomySearch, EconomySettings
 from soda_tta.types import Array
 
 FEWEST_SCENES = 16  # to search on and to judge by; with fewer nothing could be concluded
+FEWEST_MOVES = 3  # which a round of pursuit needs
 TINY = 1e-9  # deviation of parameters that evolution must not move
 FEWEST_OF_CONDITION = 100  # images; a smaller condition is not searched
 MOST_SEARCHES = 4  # without a budget, more conditions share the queries of so many searches
@@ -114,7 +115,7 @@ class EconomyPlan(EconomySizes):
     def search(
         self,
         work: Work,
-        places: Array,
+        restored: RestoredImages,
         scenes: Array,
         sizes: Sizes,
         found: Sequence[Array] = (),
@@ -124,12 +125,17 @@ class EconomyPlan(EconomySizes):
         starts = self.starts()[: None if sizes.recipes else 0]
         if found:
             starts = np.concatenate([starts, found])
+        # A repair that finds nothing to do costs no query.
+        idle = restored.without_effect()
+        moves = self.moves()
+        useful = moves[~moves[:, idle].any(axis=1)]
+        moves = useful if len(useful) >= FEWEST_MOVES else moves
         settings = EconomySettings(
             pursuit=self.pursuit(),
             evolution=self.evolution(),
-            moves=self.moves(),
-            units=units() * self.moves().any(axis=0) + TINY,
-            batch=min(sizes.batch, len(places)),
+            moves=moves,
+            units=units() * moves.any(axis=0) + TINY,
+            batch=min(sizes.batch, len(restored.places)),
             queries=sizes.probe,
             # A move is taken if its gain is beyond chance; near copies are not further evidence.
             loss_of_each=lambda rows, images: (
@@ -138,9 +144,9 @@ class EconomyPlan(EconomySizes):
             loss=lambda rows: -mutual_information_against(rows, prior),
             seed=work.seed,
             kept_back=2 * sizes.judged,  # for a verdict on where pursuit ended
-            starts=starts,
+            starts=different(np.where(idle, 0.0, starts)),
         )
-        return EconomySearch(settings, work.before[places])
+        return EconomySearch(settings, work.before[restored.places])
 
     def drive(
         self, search: EconomySearch, restored: RestoredImages, work: Work, reserve: int
@@ -157,3 +163,10 @@ class EconomyPlan(EconomySizes):
                 completed = search.tell(answers)
                 if completed is not None:
                     work.record(step_of(completed, len(work.history) + 1))
+
+
+def different(starts: Array) -> Array:
+    """Starts in their order, without those that change nothing or repeat an earlier one."""
+    _, first = np.unique(starts, axis=0, return_index=True)
+    kept = starts[np.sort(first)]
+    return kept[kept.any(axis=1)]
