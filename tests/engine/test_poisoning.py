@@ -15,6 +15,7 @@ from soda_tta.engine.live import LiveStream
 from soda_tta.types import Array
 
 OTHER_MOVES = (
+    "wrong pixels,coarse pixels,"
     "median,cosine shrinkage,adaptive shrinkage,coarse shrinkage,motion,inverse,blur,kernel,"
     "colour,contrast,geometry"
 )
