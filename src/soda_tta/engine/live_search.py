@@ -9,6 +9,7 @@ import numpy as np
 
 from soda_tta.adaptors import BankAdaptor
 from soda_tta.adaptors.parts import MIXED, units
+from soda_tta.engine.live_pixels import as_floats
 from soda_tta.objectives import information_against
 from soda_tta.search import EconomySearch, EconomySettings, Question
 from soda_tta.storage.named_arrays import Arrays, below, part_of
@@ -41,7 +42,7 @@ class LiveSearch:
     ----------
     method : soda-e: its moves and its pursuit.
     adaptor : the bank; its parameters are not used.
-    images : array of shape (n, 3, height, width)
+    images : uint8 array of shape (n, 3, height, width)
         The images to search on.
     before : array of shape (n, classes)
         The responses to them as they are.
@@ -147,13 +148,13 @@ class LiveSearch:
             self.began_elsewhere = True
 
     def _mixed(self, thetas: Array, places: Array) -> Array:
-        versions = self.images[0].nbytes * (1 + len(MIXED))
+        versions = 4 * self.images[0].size * (1 + len(MIXED))
         if len(self.images) * versions > PREPARED_BYTES:
-            return self.adaptor.candidates(self.images[places], thetas)
+            return self.adaptor.candidates(as_floats(self.images[places]), thetas)
         if self.prepared is None:
             reachable = self.moves.any(axis=0) | self.starts.any(axis=0)
             used = tuple(bool(part) for part in reachable[: len(MIXED)])
-            self.prepared = self.adaptor.prepare(self.images, used)
+            self.prepared = self.adaptor.prepare(as_floats(self.images), used)
         return self.adaptor.mix(self.prepared[places], thetas)
 
     def state(self) -> Arrays:
