@@ -51,7 +51,7 @@ LAYERS = [
     ),
     ("engine.class_matching",),
     ("engine.loop", "engine.run"),
-    ("engine.stated_prior",),
+    ("engine.stated_prior", "engine.live_method", "engine.live_pixels"),
     ("engine.live_events", "engine.live_arrivals", "engine.live_buffer", "engine.live_search"),
     ("engine.live_answers",),
     ("engine.live_condition",),

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from soda_tta import load_box
-from soda_tta.cli import main
+from soda_tta.cli import build_parser, main
+from soda_tta.cli.serve import grpc_from, proxy_from
+from soda_tta.serve import grpc_upstream, start
 
 
 def serve(words: list[str], out: str) -> None:
@@ -53,6 +55,23 @@ def test_a_proxy_starts_reloads_and_drains(warm_processes, tiny_onnx, tmp_path: 
         process.join()
     lines = (tmp_path / "state" / "audit.jsonl").read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines] == ["adapting", "limits reloaded"]
+
+
+def test_the_limit_of_responses_holds_from_the_start(tmp_path: Path, monkeypatch) -> None:
+    """Over HTTP and over gRPC, whose channel has the option."""
+    remote = []
+    monkeypatch.setattr(grpc_upstream, "RemoteGrpc", lambda url, **facts: remote.append(facts))
+    monkeypatch.setattr(start, "begin_when_ready", lambda *_: None)
+    config = tmp_path / "serve.toml"
+    config.write_text("[limits]\nresponse_bytes = 12345\n")
+    words = ["serve", "--upstream", "http://h/v2/models/a", "--config", str(config)]
+    words += ["--grpc-port", "0", "--grpc-upstream", "grpc://h:8001/a"]
+    options = build_parser().parse_args(words)
+    proxy = proxy_from(options, None)
+    assert proxy.upstream.most == 12345
+    grpc_from(options, proxy)
+    assert remote[0]["most"] == 12345
+    proxy.close()
 
 
 def wait_for_line(path: Path, text: str) -> str:

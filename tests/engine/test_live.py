@@ -195,7 +195,7 @@ def test_sources_are_kept_apart_and_the_oldest_makes_room() -> None:
 
 def test_a_client_that_sends_much_does_not_push_out_the_others() -> None:
     buffer = Buffer(40)
-    blank = np.zeros((3, 8, 8), np.float32)
+    blank = np.zeros((3, 8, 8), np.uint8)
     for number in range(1000):
         client = "quiet" if number % 25 == 0 else "loud"
         buffer.add(Item(number, blank, np.ones(2), np.zeros(17), 0, 0, client))
@@ -205,15 +205,42 @@ def test_a_client_that_sends_much_does_not_push_out_the_others() -> None:
 
 
 def test_a_buffer_is_bounded_in_bytes() -> None:
-    buffer = Buffer(40, most_bytes=5 * 768)
+    buffer = Buffer(40, most_bytes=5 * 192)
     for number in range(9):
-        image = np.zeros((3, 8, 8), np.float32)
+        image = np.zeros((3, 8, 8), np.uint8)
         buffer.add(Item(number, image, np.ones(2), np.zeros(17), 0, 0, None))
     assert [item.number for item in buffer.items] == [4, 5, 6, 7, 8]
 
 
 def test_stream_is_the_front_door() -> None:
     assert isinstance(Stream(Templates(), method="soda-e", learn_budget=1), LiveStream)
+    with pytest.raises(MethodError, match=r"no setting 'budget'; it has learn_budget, .* tried"):
+        Stream(Templates(), method="soda-e", budget=5)
+
+
+def test_the_front_door_continues_a_stream_in_its_directory(learned, tmp_path) -> None:
+    path = learned.stream.directory / "stream.safetensors"
+    events = []
+    stream = Stream.load(
+        path, learned.model, method="soda-e", directory=tmp_path, listener=events.append
+    )
+    stream.roll_back()
+    stream.save()
+    assert (tmp_path / "stream.safetensors").is_file()
+    (line,) = (tmp_path / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["event"] == "rolled back" and names_of(events) == ["rolled back"]
+
+
+def test_a_file_is_loaded_by_its_own_method(learned, tmp_path) -> None:
+    path = learned.stream.directory / "stream.safetensors"
+    with pytest.raises(RunError, match='is a stream of soda-e: pass method="soda-e"'):
+        Stream.load(path, learned.model)
+    other = tmp_path / "online.safetensors"
+    Stream(learned.model).save(other)
+    with pytest.raises(RunError, match="is not a stream of soda-e"):
+        Stream.load(other, learned.model, method="soda-e")
+    with pytest.raises(MethodError, match="directory is for a stream of soda-e"):
+        Stream.load(other, learned.model, directory=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from soda_tta.engine.live_source import Source
 from soda_tta.judging.gate import Watch
 from soda_tta.types import Array
 
-BLANK = np.zeros((3, 8, 8), np.float32)
+BLANK = np.zeros((3, 8, 8), np.uint8)
 
 
 def statistics(count: int, seed: int, shift: float = 0.0) -> Array:

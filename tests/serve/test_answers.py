@@ -14,6 +14,7 @@ from soda_tta.adaptors.answering import VIEWS
 from soda_tta.box import load_box
 from soda_tta.cli.spelling import as_flags
 from soda_tta.errors import BoxError
+from soda_tta.protocols.open_inference import ProtocolError, Tensor, encode_response
 from soda_tta.protocols.open_inference_grpc import response_from_grpc
 from soda_tta.serve.answers import Answers
 from soda_tta.serve.live import FixedAdaptor
@@ -97,6 +98,17 @@ def test_probabilities_that_were_declared_logits_are_refused() -> None:
     Log(lines.append, as_flags).warning("not valid", error=caught.value)
     assert "leave out --logits." in lines[0]
     assert wrong.checked({"scores": 4 * rows["scores"]}, 2).shape == (2, 2)
+
+
+def test_a_response_without_the_output_is_told_by_its_kind(model_box) -> None:
+    """Not by what an error says: a name of the model's choice may be part of that."""
+    answers = Answers(model_box, "probabilities")
+    rows = np.full((1, 4), 0.25, np.float32)
+    other, headers = encode_response([Tensor("features", rows)], model_name="tiny")
+    assert answers.from_http(other, headers, 1) is None
+    damaged = b'{"outputs": [{"name": "probabilities", "datatype": "contains no output"}]}'
+    with pytest.raises(ProtocolError):
+        answers.from_http(damaged, {}, 1)
 
 
 class WithViews(Darker):

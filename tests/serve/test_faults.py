@@ -232,6 +232,43 @@ def test_limits_are_read_again_and_a_wrong_file_changes_nothing(
     assert "body_bytes is -1; it must be a whole number above 0" in "".join(proxy.lines)
 
 
+def test_the_limit_of_responses_changes_with_the_others(
+    behind, scripted, tensor, tmp_path: Path
+) -> None:
+    config = tmp_path / "serve.toml"
+    config.write_text("[limits]\n")
+    proxy = behind(config=str(config))
+    scripted.replies += [(200, {}, b"x" * 3000)] * 3
+    assert proxy.ask("POST", PATH, *message(tensor))[0] == 200
+    config.write_text("[limits]\nresponse_bytes = 2000\n")
+    proxy.proxy.reload()
+    assert proxy.ask("POST", PATH, *message(tensor))[0] == 502  # on the connection from before
+    config.write_text("[limits]\nresponse_bytes = 4000\n")
+    proxy.proxy.reload()
+    assert proxy.ask("POST", PATH, *message(tensor))[0] == 200
+
+
+def test_images_that_there_is_no_time_to_learn_from_are_counted(
+    proxied, tensor, monkeypatch
+) -> None:
+    monkeypatch.setattr(learner_module, "MOST_IMAGES", 4)
+    gate = threading.Event()
+    live = Darker()
+    live.learn = lambda: gate.wait(PATIENCE) and False  # type: ignore[method-assign]
+    live.facts = lambda: {"learning": True, "missed": 100}  # type: ignore[method-assign]
+    proxy = proxied(live)
+    for _ in range(4):
+        proxy.infer(tensor)
+    dropped = proxy.proxy.learner.missed
+    gate.set()
+    assert dropped in (8, 12)  # the learner may have taken the first four before it waited
+    assert proxy.count("images_not_learned_from_total") == 100 + dropped
+    status = json.loads(proxy.ask("GET", "/control/status")[2])
+    assert status["live"]["missed"] == 100 + dropped
+    page = proxy.ask("GET", "/metrics")[2].decode()
+    assert f"soda_tta_images_not_learned_from_total {100.0 + dropped}" in page
+
+
 def test_a_limit_that_does_not_exist_is_named(tmp_path: Path) -> None:
     config = tmp_path / "serve.toml"
     config.write_text("[limits]\nqueu = 3\n")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -10,9 +13,10 @@ import numpy as np
 import pytest
 from tritonclient.grpc import service_pb2 as messages
 
+from soda_tta.adaptors import Answering
 from soda_tta.box import load_box
 from soda_tta.protocols.open_inference_grpc import response_from_grpc
-from soda_tta.serve.grpc_upstream import LocalGrpc, RemoteGrpc
+from soda_tta.serve.grpc_upstream import Failed, LocalGrpc, RemoteGrpc
 from soda_tta.serve.headers import Passing
 from soda_tta.serve.keys import Keys
 from soda_tta.serve.limits import Limits
@@ -96,6 +100,49 @@ def test_images_are_adapted_and_asked_once(front, local, tensor, typed: bool) ->
     np.testing.assert_allclose(images, tensor * 0.25 + 0.5, atol=1e-6)
     np.testing.assert_allclose(probabilities, answers, atol=1e-6)
     assert key == "gate"
+
+
+class Mirrored(Darker):
+    """Answers with the mean over two views."""
+
+    def answering(self, key: str | None = None) -> Answering:
+        return Answering(("mirror",))
+
+
+@contextmanager
+def occupied(pool: Executor, threads: int) -> Iterator[None]:
+    """All threads of a pool wait."""
+    gate = threading.Event()
+    waiting = [pool.submit(gate.wait, PATIENCE) for _ in range(threads)]
+    try:
+        yield
+    finally:
+        gate.set()
+        for each in waiting:
+            each.result(PATIENCE)
+
+
+def test_views_do_not_need_the_threads_that_adapt(front, tensor) -> None:
+    proxy, client = front(Mirrored())
+    pool = proxy.proxy.pool
+    with occupied(pool, pool._max_workers):
+        assert client.infer(tensor).shape == (4, 4)
+
+
+def test_a_view_that_was_not_sent_is_not_sent_after_a_failure(front, local, tensor) -> None:
+    calls = []
+    remote = local.running.grpc
+
+    def call(method: str, request: bytes, *more: Any) -> bytes:
+        calls.append(request)
+        raise Failed(CODES.RESOURCE_EXHAUSTED, "slow down")
+
+    proxy, client = front(Mirrored(), limits=Limits(concurrency=1))
+    remote.call = call
+    with occupied(proxy.running.grpc_server.views, 1):
+        assert client.code("ModelInfer", inference(tensor)) == CODES.RESOURCE_EXHAUSTED
+    proxy.running.grpc_server.views.submit(int).result(PATIENCE)  # after the view in the queue
+    assert len(calls) == 1
 
 
 def test_unchanged_requests_are_forwarded_byte_for_byte(front, local, tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from soda_tta.serve.start import STRICT, Model, begin, begin_when_ready
 from soda_tta.serve.state import STREAM
 from soda_tta.serve.upstream import HttpUpstream
 
-from .conftest import wait_for
+from .conftest import PATIENCE, wait_for
 
 FACTS: dict[str, Any] = {"mean": 0.5, "std": 0.25}
 
@@ -64,6 +65,40 @@ def test_a_model_that_comes_later_is_adapted_from_then_on(
     before = proxy.count("images_total[adapted]")
     proxy.infer(tensor)
     assert proxy.count("images_total[adapted]") == before + 4
+
+
+def test_a_model_that_comes_later_and_cannot_be_adapted_is_asked_once(
+    start, direct, tensor, monkeypatch
+) -> None:
+    monkeypatch.setattr(start_module, "AGAIN_AFTER", 0.01)
+    answers = [BoxUnavailable("not yet"), BoxUnavailable("not yet"), BoxError("pass input=NAME")]
+    monkeypatch.setattr(Model, "box", lambda *_: raised(answers.pop(0)))
+    proxy = start(HttpUpstream(direct.url))
+    begin_when_ready(proxy.proxy, Model(model=direct.url, freeze=True), None)
+    wait_for(lambda: not attempts())
+    assert not answers
+    assert proxy.infer(tensor).shape == (4, 4)  # passes unchanged
+    assert "pass input=NAME" in proxy.lines[-1] and "until the next start" in proxy.lines[-1]
+    assert proxy.count("errors_total[adaptor]") == 1
+
+
+def test_a_proxy_that_ends_waits_for_no_model(start, direct, monkeypatch) -> None:
+    monkeypatch.setattr(start_module, "AGAIN_AFTER", PATIENCE)
+    proxy = start(HttpUpstream(direct.url)).proxy
+    monkeypatch.setattr(Model, "box", lambda *_: raised(BoxUnavailable("not yet")))
+    begin_when_ready(proxy, Model(model=direct.url, freeze=True), None)
+    assert attempts()
+    proxy.close()
+    wait_for(lambda: not attempts(), PATIENCE / 2)
+
+
+def attempts() -> list[threading.Thread]:
+    """Threads that wait to ask a model again."""
+    return [each for each in threading.enumerate() if each.name == "begin"]
+
+
+def raised(error: Exception) -> None:
+    raise error
 
 
 def test_a_model_that_cannot_be_adapted_is_refused_at_the_start(start, direct) -> None:

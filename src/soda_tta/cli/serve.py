@@ -167,6 +167,7 @@ def grpc_from(options: argparse.Namespace, proxy: Proxy) -> GrpcUpstream:
     return RemoteGrpc(
         options.grpc_upstream,
         timeout=options.timeout or 30.0,
+        most=proxy.limits.response_bytes,
         certificate_authority=options.certificate_authority,
     )
 
@@ -176,6 +177,7 @@ def proxy_from(options: argparse.Namespace, folder: Path | None) -> Proxy:
     from soda_tta.box.backends.credentials import key_header
     from soda_tta.serve.headers import Passing
     from soda_tta.serve.keys import ADMIN_VARIABLE, CLIENT_VARIABLE, Keys, read_key
+    from soda_tta.serve.limits import read_limits
     from soda_tta.serve.local import LocalModel
     from soda_tta.serve.logs import Log
     from soda_tta.serve.proxy import Proxy
@@ -206,6 +208,7 @@ def proxy_from(options: argparse.Namespace, folder: Path | None) -> Proxy:
         upstream = HttpUpstream(
             options.upstream,
             timeout=options.timeout or 30.0,
+            most=read_limits(options.config).response_bytes,
             certificate_authority=options.certificate_authority,
         )
         key = key_header(options.api_key_env, options.api_key_header or "Authorization")

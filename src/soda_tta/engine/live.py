@@ -17,10 +17,10 @@ from soda_tta.engine.live_arrivals import Arrival, Sent, Shelves, Waiting, renew
 from soda_tta.engine.live_events import LearningFailed, Listener, LiveEvent
 from soda_tta.engine.live_file import read_live_file, write_live_file
 from soda_tta.engine.live_learner import Learner
+from soda_tta.engine.live_method import live_method
 from soda_tta.engine.live_units import Life
 from soda_tta.engine.working_size import at_working_size
 from soda_tta.errors import BoxError, BudgetError, ImageError, MethodError
-from soda_tta.methods.registry import find_method
 from soda_tta.storage.journal import Journal
 from soda_tta.types import Array
 
@@ -37,10 +37,11 @@ class LiveStream:
     more, for its mirror image, if the model recognises that as well.
 
     Every condition of the images (noisy, blurred ...) has its own adaptor, which leaves images as
-    they are until another one has won on recent images that it was not found on. The test may be
-    looked at after every image: over the whole life of the stream, a candidate that is no better is
-    promoted with probability `level` at most. Afterwards a few images are watched, and an adaptor
-    that stops winning is rolled back.
+    they are until another one has won on recent images that it was not found on. A search starts
+    from the identity, an adaptor of the shelf or a recipe. The test may be looked at after every
+    image: over the whole life of the stream, a candidate that is no better is promoted with
+    probability `level` at most. Afterwards a few images are watched, and an adaptor that stops
+    winning is rolled back.
 
     `adapted` and `arrived` may be called from any thread, `learn` from one at a time.
 
@@ -51,7 +52,7 @@ class LiveStream:
         The most queries of the learner per arrived image, all purposes together. What is not used
         may be used later, up to the allowance of a full buffer.
     buffer : int, default 1000
-        The most recent images of each source that are kept, at most 256 MB.
+        The most recent images of each source that are kept, at 8 bits and at most 256 MB.
     level : float in (0, 0.5), default 0.01
         Accepted rate of false promotions over the whole life.
     seed : int, default 0
@@ -95,13 +96,7 @@ class LiveStream:
                 "level lies in (0, 0.5), seed is 0 or more, sources 1 or more, "
                 f"buffer {LEAST_BUFFER} or more."
             )
-        self.method: Any = find_method(method).but(**settings)
-        learns = hasattr(self.method, "pursuit") and self.method.first_pass
-        if not learns or getattr(self.method, "average", False):
-            raise MethodError(
-                f"{self.method.name} with these settings cannot learn from live traffic; "
-                "use soda-e without average and without a helper."
-            )
+        self.method: Any = live_method(method, settings)
         self.settings = settings
         self.listener = listener
         self.directory = None if directory is None else Path(directory)

@@ -78,7 +78,7 @@ class LiveAnswers:
         ask: Callable[[Array], Array],
     ) -> list[str]:
         """Compare views on some images; return what speaks against those that are not used."""
-        images = np.stack([item.image for item in items])
+        images = np.stack([item.pixels for item in items])
         adapted = images if shelf is None else shelf(images)
         plain, shifted = np.split(ask(np.concatenate([adapted, moved(adapted)])), 2)
         views: list[str] = []

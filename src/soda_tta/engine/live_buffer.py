@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from soda_tta.engine.live_pixels import as_floats
 from soda_tta.storage.named_arrays import Arrays, as_array, from_array
 from soda_tta.types import Array
 
@@ -21,7 +22,8 @@ class Item:
     Parameters
     ----------
     number : how many images of the stream arrived before it.
-    image : the image as it came, (3, height, width).
+    image : the image as it came, uint8 of shape (3, height, width). It is rounded to 8 bits when it
+        enters the buffer; `answer` is to the image before that.
     answer : the probabilities of what was sent, (classes,).
     statistics : one row of `conditions/statistics.py`.
     condition : its condition; -1 before there is a router.
@@ -38,6 +40,11 @@ class Item:
     adaptor: int
     client: str | None
     used: bool = False
+
+    @property
+    def pixels(self) -> Array:
+        """The image as float32 in [0, 1]."""
+        return as_floats(self.image)
 
 
 FACTS = ("number", "condition", "adaptor", "client", "used")
@@ -67,15 +74,18 @@ class Buffer:
     def __len__(self) -> int:
         return len(self.items)
 
-    def room(self, image: Array) -> int:
-        """How many images of this size fit."""
-        return max(1, min(self.most, self.most_bytes // max(1, image.nbytes)))
+    @property
+    def room(self) -> int:
+        """How many images of the size of the latest one fit."""
+        if not self.items:
+            return self.most
+        return max(1, min(self.most, self.most_bytes // max(1, self.items[-1].image.nbytes)))
 
     def add(self, item: Item) -> None:
         """Add an image that arrived."""
         self.items.append(item)
         self.clients[item.client] += 1
-        while len(self.items) > self.room(item.image):
+        while len(self.items) > self.room:
             self._remove_one()
 
     def _remove_one(self) -> None:

@@ -87,6 +87,13 @@ class Dropped(LiveEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TooLarge(LiveEvent):
+    """The buffer holds fewer images of this size than a search needs: nothing is learned."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class AnswersChanged(LiveEvent):
     """A further view of each image is averaged from now on, or something speaks against that."""
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 from soda_tta._version import __version__
 from soda_tta.engine.live_source import Source
 from soda_tta.errors import RunError
-from soda_tta.storage.checkpoint import read_arrays, write_arrays
+from soda_tta.storage.checkpoint import keys_of, read_arrays, write_arrays
 from soda_tta.storage.named_arrays import Arrays, below, part_of
-from soda_tta.storage.stream_file import check_same_model
+from soda_tta.storage.stream_file import KEY, LIVE_KEY, check_same_model
 
 if TYPE_CHECKING:
     from soda_tta.engine.live_events import Listener
 
-KEY = "soda_tta.live"  # the metadata entry that holds the facts
-FORMAT = 2  # 2: the bank has repairs and a learned part
+FORMAT = 3  # 2: the bank has repairs and a learned part; 3: images have 8 bits
 
 
 def write_live_file(path: Path, stream: Any) -> None:
@@ -44,7 +43,7 @@ def write_live_file(path: Path, stream: Any) -> None:
         "candidates": life.candidates,
         "queries": stream.ledger.queries,
     }
-    write_arrays(path, arrays, facts, KEY)
+    write_arrays(path, arrays, facts, LIVE_KEY)
 
 
 def read_live_file(
@@ -57,7 +56,9 @@ def read_live_file(
     """The stream of a file, in front of the same model."""
     if not path.is_file():
         raise RunError(f"{path} does not exist; give a file written by LiveStream.save.")
-    arrays, facts = read_arrays(path, KEY, f"{path} is not a saved live stream")
+    if KEY in keys_of(path):
+        raise RunError(f"{path} is not a stream of soda-e: leave out method=, or name its method.")
+    arrays, facts = read_arrays(path, LIVE_KEY, f"{path} is not a saved live stream")
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise RunError(
             f"{path} was written by another version of this package; read it with that version."

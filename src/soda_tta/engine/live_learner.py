@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-import numpy as np
-
 from soda_tta.adaptors.quick import quick_statistics
 from soda_tta.conditions.statistics import SMALLEST_SIDE
 from soda_tta.engine.live_answers import CHECKED
 from soda_tta.engine.live_arrivals import Arrival
 from soda_tta.engine.live_buffer import UNKNOWN, Item
-from soda_tta.engine.live_events import AnswersChanged, ConditionFound, Dropped
+from soda_tta.engine.live_events import AnswersChanged, ConditionFound, Dropped, TooLarge
+from soda_tta.engine.live_pixels import as_bytes
+from soda_tta.engine.live_search import IMAGES
 from soda_tta.engine.live_source import Source
 from soda_tta.engine.live_units import Life, Report, Units
 from soda_tta.engine.stated_prior import UNKNOWN as NOT_STATED
@@ -86,6 +86,7 @@ class Learner:
             self.life.arrived += len(images)
             return
         source = self._source(arrival.key)
+        is_new = not source.arrived
         rows = quick_statistics(images)
         conditions, familiar = source.conditions_of(rows)
         for place, image in enumerate(images):
@@ -94,7 +95,7 @@ class Learner:
             self.life.allowance = min(self.life.allowance + self.life.learn_budget, most)
             item = Item(
                 number=self.life.arrived,
-                image=np.array(image, np.float32),
+                image=as_bytes(image),
                 answer=arrival.answers[place],
                 statistics=rows[place],
                 condition=int(conditions[place]),
@@ -104,8 +105,19 @@ class Learner:
             if source.buffer.items and source.buffer.items[-1].image.shape != image.shape:
                 continue  # a model that takes any size: the first size is learned from
             source.add(item, bool(familiar[place]))
+        if is_new and source.buffer.room < IMAGES:
+            self._report_too_large(arrival.key, images.shape[3], images.shape[2])
         self._look(arrival.key, source)
         self._renew(arrival.key, source)
+
+    def _report_too_large(self, key: str | None, width: int, height: int) -> None:
+        """Say once per source why nothing will be learned from it."""
+        room = self.sources[key].buffer.room
+        reason = (
+            f"these images are too large to learn from: a search needs {IMAGES}, and the buffer "
+            f"holds {room} of {width}x{height}; learn an adaptor from a folder of them with adapt()"
+        )
+        self.report(TooLarge(key=key, arrived=self.life.arrived, reason=reason))
 
     def _renew(self, key: str | None, source: Source) -> None:
         """Learn the class weights again, from the recent answers."""

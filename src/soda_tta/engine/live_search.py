@@ -9,6 +9,8 @@ import numpy as np
 
 from soda_tta.adaptors import BankAdaptor
 from soda_tta.adaptors.parts import MIXED, units
+from soda_tta.engine.live_pixels import as_floats
+from soda_tta.engine.restored import idle_repairs
 from soda_tta.objectives import information_against
 from soda_tta.search import EconomySearch, EconomySettings, Question
 from soda_tta.storage.named_arrays import Arrays, below, part_of
@@ -17,6 +19,8 @@ from soda_tta.types import Array
 BATCH = 64  # images per round
 IMAGES = 128  # to search on
 ROUNDS = 8  # of pursuit after the first, at most
+LOOKED_AT = 16  # images that tell whether a repair finds anything to do: one condition
+FEWEST_MOVES = 3  # which a round of pursuit needs
 TINY = 1e-9  # deviation of parameters that may not move
 PREPARED_BYTES = 2**27  # of restored versions kept
 MOST_INFORMATION = 1.5  # times the information of a certain answer: no image counts for more
@@ -41,7 +45,7 @@ class LiveSearch:
     ----------
     method : soda-e: its moves and its pursuit.
     adaptor : the bank; its parameters are not used.
-    images : array of shape (n, 3, height, width)
+    images : uint8 array of shape (n, 3, height, width)
         The images to search on.
     before : array of shape (n, classes)
         The responses to them as they are.
@@ -49,6 +53,8 @@ class LiveSearch:
         Where else to begin: what helped under other conditions, and recipes. One round on these
         comes first.
     seed : everything random follows from it.
+    idle : which parts are repairs that find nothing to do in the images; None: not known yet. Moves
+        of these cost no query.
     """
 
     def __init__(
@@ -59,6 +65,7 @@ class LiveSearch:
         before: Array,
         starts: Array,
         seed: int,
+        idle: Array | None = None,
     ) -> None:
         self.adaptor = adaptor
         self.images = images
@@ -66,6 +73,9 @@ class LiveSearch:
         self.starts = starts
         self.seed = seed
         self.moves = method.moves()
+        self.idle = self._idle_repairs() if idle is None else idle
+        useful = self.moves[~self.moves[:, self.idle].any(axis=1)]
+        self.moves = useful if len(useful) >= FEWEST_MOVES else self.moves
         self.prior = prior = method.class_shares(before.shape[1])
         pursuit = method.pursuit()
         batch = min(BATCH, method.batch, len(images))
@@ -88,6 +98,18 @@ class LiveSearch:
         self.began_elsewhere = False  # at one of the starts
         self.answers: list[Array] = []  # to the first points of the question under way
         self.prepared: Array | None = None  # made when it is needed
+
+    def _idle_repairs(self) -> Array:
+        allowed = self.moves.any(axis=0)[: len(MIXED)].tolist()
+        size = max(1, PREPARED_BYTES // self._prepared_bytes)
+        few = self.images[:LOOKED_AT]
+        pieces = (as_floats(few[place : place + size]) for place in range(0, len(few), size))
+        return idle_repairs(self.adaptor, pieces, allowed)
+
+    @property
+    def _prepared_bytes(self) -> int:
+        """Bytes of the restored versions of one image."""
+        return int(4 * self.images[0].size * (1 + len(MIXED)))
 
     @property
     def theta(self) -> Array:
@@ -147,19 +169,19 @@ class LiveSearch:
             self.began_elsewhere = True
 
     def _mixed(self, thetas: Array, places: Array) -> Array:
-        versions = self.images[0].nbytes * (1 + len(MIXED))
-        if len(self.images) * versions > PREPARED_BYTES:
-            return self.adaptor.candidates(self.images[places], thetas)
+        if len(self.images) * self._prepared_bytes > PREPARED_BYTES:
+            return self.adaptor.candidates(as_floats(self.images[places]), thetas)
         if self.prepared is None:
             reachable = self.moves.any(axis=0) | self.starts.any(axis=0)
             used = tuple(bool(part) for part in reachable[: len(MIXED)])
-            self.prepared = self.adaptor.prepare(self.images, used)
+            self.prepared = self.adaptor.prepare(as_floats(self.images), used)
         return self.adaptor.mix(self.prepared[places], thetas)
 
     def state(self) -> Arrays:
         """Everything that is needed to continue, by name."""
         arrays = below("search.", self.search.state())
         arrays |= {"images": self.images, "before": self.before, "starts": self.starts}
+        arrays["idle"] = self.idle
         counts = [self.choosing, self.began_elsewhere, self.seed]
         arrays["counts"] = np.array(counts, np.int64)
         if self.answers:
@@ -171,7 +193,13 @@ class LiveSearch:
         """The search with a state."""
         choosing, began_elsewhere, seed = state["counts"].tolist()
         search = LiveSearch(
-            method, adaptor, state["images"], state["before"], state["starts"], seed
+            method,
+            adaptor,
+            state["images"],
+            state["before"],
+            state["starts"],
+            seed,
+            state["idle"],
         )
         search.search.restore(part_of(state, "search."))
         search.choosing = bool(choosing)

@@ -16,6 +16,7 @@ from soda_tta.data.near_copies import NearCopies
 from soda_tta.engine.live_answers import LiveAnswers
 from soda_tta.engine.live_buffer import Buffer, Item
 from soda_tta.engine.live_condition import Condition
+from soda_tta.engine.live_search import IMAGES
 from soda_tta.storage.named_arrays import Arrays, as_array, below, from_array, part_of
 from soda_tta.types import Array
 
@@ -88,15 +89,16 @@ class Source:
     def look_at_recent(self) -> list[int]:
         """Make the first router, or let it grow; return the numbers of new conditions."""
         if self.router is None:
-            first = min(FIRST_ROUTER, self.buffer.most)
+            first = max(IMAGES, min(FIRST_ROUTER, self.buffer.room))
             return self._begin() if len(self.buffer) >= first else []
         if len(self.rows) == SECOND_ROUTER:
             return self._look_again()
-        if self.arrived - self.looked_at < GROWTH_EVERY or len(self.buffer) < 2 * RECENT:
+        recent = min(RECENT, self.buffer.room // 2)  # large images: fewer of them are kept
+        if self.arrived - self.looked_at < GROWTH_EVERY or len(self.buffer) < 2 * recent:
             return []
         self.looked_at = self.arrived
         rows = self.buffer.statistics()
-        growth = grown(self.router, rows[-RECENT:], rows[:-RECENT])
+        growth = grown(self.router, rows[-recent:], rows[:-recent])
         before = len(self.router)
         if growth is None or growth.condition == before:
             self.doubts = 0

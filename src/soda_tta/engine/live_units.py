@@ -18,6 +18,7 @@ from soda_tta.engine.live_events import (
     RolledBack,
     SearchStarted,
 )
+from soda_tta.engine.live_pixels import as_floats
 from soda_tta.engine.live_search import BATCH, IMAGES, LiveSearch
 from soda_tta.engine.live_source import Source
 from soda_tta.judging.sequential import level_of
@@ -137,9 +138,9 @@ class Units:
         condition.note_watched()
         item = fresh[-1]
         item.used = True
-        if not self.source.latest.is_new(item.image):
+        if not self.source.latest.is_new(item.pixels):
             return True
-        images = item.image[None]
+        images = item.pixels[None]
         adapted = condition.built(condition.theta)(images)
         views = [moved(adapted), images, moved(images)]
         unknown = not condition.knows_answer(item)
@@ -179,7 +180,7 @@ class Units:
             return False
         for item in chosen:
             item.used = True
-        new = [item for item in chosen if self.source.latest.is_new(item.image)]
+        new = [item for item in chosen if self.source.latest.is_new(item.pixels)]
         if new:
             self._add_evidence(condition, new)
         self._decide(condition)
@@ -197,7 +198,7 @@ class Units:
         return [items[place] for place in sorted(places.tolist())]
 
     def _add_evidence(self, condition: Condition, items: list[Item]) -> None:
-        images = np.stack([item.image for item in items])
+        images = np.stack([item.pixels for item in items])
         current = condition.current(images)
         candidate = condition.built(condition.candidate)(images)
         stale = [place for place, item in enumerate(items) if not condition.knows_answer(item)]
@@ -262,7 +263,7 @@ class Units:
         drawn = self._drawn(fresh, IMAGES)
         for item in drawn:
             item.used = True
-        shown = [item for item in drawn if self.source.latest.is_new(item.image)]
+        shown = [item for item in drawn if self.source.latest.is_new(item.pixels)]
         if len(shown) < FEWEST_SHOWN:
             condition.end_search()
             return False
@@ -282,7 +283,7 @@ class Units:
         answers = np.array([item.answer for item in items])
         changed = [place for place, item in enumerate(items) if item.adaptor != 0]
         if changed:
-            answers[changed] = self.life.asking("probe")(images[changed])
+            answers[changed] = self.life.asking("probe")(as_floats(images[changed]))
         return answers
 
     def _starts(self, condition: Condition) -> list[Array]:

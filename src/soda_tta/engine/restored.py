@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -56,16 +56,8 @@ class RestoredImages:
 
     def without_effect(self) -> Array:
         """For each part of the bank, whether it is a repair that finds nothing to do here."""
-        repairs = tuple(
-            allowed and part.family in REPAIRS
-            for part, allowed in zip(MIXED, self.parts, strict=True)
-        )
-        idle = np.zeros(len(PARTS), bool)
         few = min(LOOKED_AT, max(1, ASKED_BYTES // self.image_bytes))
-        prepared = self.adaptor.prepare(self.images[self.places[:few]], repairs)
-        changes = np.abs(prepared[:, 1:]).mean(axis=(0, 2, 3, 4))
-        idle[: len(MIXED)] = np.array(repairs) & (changes < LITTLE)
-        return idle
+        return idle_repairs(self.adaptor, [self.images[self.places[:few]]], self.parts)
 
     def answers(self, thetas: Array, chosen: Array, box: Box) -> Array:
         """The responses of the box to every candidate of every chosen image.
@@ -114,6 +106,26 @@ class RestoredImages:
         size = max(1, most // max(1, len(prepared)))
         for start in range(0, len(thetas), size):
             yield self.adaptor.mix(prepared, thetas[start : start + size])
+
+
+def idle_repairs(adaptor: BankAdaptor, pieces: Iterable[Array], parts: Sequence[bool]) -> Array:
+    """For each part of the bank, whether it is a repair that finds nothing to do in these images.
+
+    Parameters
+    ----------
+    adaptor : the bank.
+    pieces : the images, some at a time.
+    parts : which of the mixed parts may be used at all.
+    """
+    repairs = tuple(
+        allowed and part.family in REPAIRS for part, allowed in zip(MIXED, parts, strict=True)
+    )
+    changes = [
+        np.abs(adaptor.prepare(piece, repairs)[:, 1:]).mean(axis=(2, 3, 4)) for piece in pieces
+    ]
+    idle = np.zeros(len(PARTS), bool)
+    idle[: len(MIXED)] = np.array(repairs) & (np.concatenate(changes).mean(axis=0) < LITTLE)
+    return idle
 
 
 def assembled(responses: Iterator[Array], candidates: int, images: int) -> Array:

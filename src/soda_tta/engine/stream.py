@@ -225,7 +225,7 @@ class Stream:
         write_stream_file(Path(path), arrays, facts)
 
     @staticmethod
-    def load(path: str | Path, box: Any, *, method: Any = "soda-o") -> Any:
+    def load(path: str | Path, box: Any, *, method: Any = "soda-o", **options: Any) -> Any:
         """Continue a saved stream, bit for bit, in front of the same model.
 
         Parameters
@@ -233,9 +233,12 @@ class Stream:
         path : a file that `save` wrote; nothing in it is executed.
         box : the same model.
         method : the method of the saved stream.
+        options : of `LiveStream.load`, for soda-e: directory and listener.
         """
         if learns_behind(method):
-            return LiveStream.load(path, box)
+            return LiveStream.load(path, box, **options)
+        if options:
+            raise MethodError(f"{', '.join(options)} is for a stream of soda-e; leave it out.")
         arrays, facts = read_stream_file(Path(path))
         deployed = load_box(box)
         base = find_stream_method(method, {})

@@ -13,10 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from soda_tta.foreign_text import quoted
 from soda_tta.protocols.tensors import (
     DATATYPES,
     Message,
+    MissingOutput,
     ProtocolError,
     Tensor,
     decode_message,
@@ -32,6 +32,7 @@ __all__ = [
     "BINARY_EXTENSION",
     "DATATYPES",
     "Message",
+    "MissingOutput",
     "ModelMetadata",
     "ProtocolError",
     "Request",
@@ -83,7 +84,7 @@ class Response:
             if output.name == name:
                 return output.array
         names = [output.name for output in self.outputs]
-        raise ProtocolError(absent(name, names))
+        raise MissingOutput(name, names)
 
 
 def encode_request(
@@ -199,7 +200,7 @@ def decode_response(
         present = [str(each["name"]) for each in message["outputs"]]
         for name in names or ():
             if name not in present:
-                raise ProtocolError(absent(name, present))
+                raise MissingOutput(name, present)
         outputs = decode_tensors(message["outputs"], body, offset, names)
         return Response(
             outputs, message.get("model_name", ""), message.get("model_version"), message.get("id")
@@ -284,9 +285,3 @@ def _encode_requested(output: RequestedOutput) -> dict[str, Any]:
     if output.binary:
         entry["parameters"] = {"binary_data": True}
     return entry
-
-
-def absent(name: str, names: Sequence[str]) -> str:
-    """That a response lacks an output, and which it contains."""
-    listed = quoted(", ".join(names)) or "none"
-    return f"the response contains no output {quoted(name)!r} (it contains {listed})."

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from soda_tta.protocols.open_inference import ModelMetadata, Response, TensorMetadata, absent
+from soda_tta.protocols.open_inference import ModelMetadata, Response, TensorMetadata
 from soda_tta.protocols.tensors import (
     DATATYPES,
-    ProtocolError,
+    MissingOutput,
     Tensor,
     from_bytes,
     little_endian,
@@ -97,7 +97,7 @@ def response_from_grpc(message: Any, name: str) -> Response:
     with reading("response"):
         names = [output.name for output in message.outputs]
         if name not in names:
-            raise ProtocolError(absent(name, names))
+            raise MissingOutput(name, names)
         place = names.index(name)
         output = message.outputs[place]
         dtype = np.dtype(DATATYPES[output.datatype])

@@ -50,6 +50,24 @@ class ProtocolError(SodaError, ValueError):
     """A message does not follow the Open Inference Protocol."""
 
 
+class MissingOutput(ProtocolError):
+    """A response is valid and does not contain an output that is needed.
+
+    Parameters
+    ----------
+    name : str
+        The output that is needed.
+    names : sequence of str
+        The outputs that the response contains.
+    """
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        listed = quoted(", ".join(names)) or "none"
+        super().__init__(
+            f"the response contains no output {quoted(name)!r} (it contains {listed})."
+        )
+
+
 @dataclass(frozen=True)
 class Tensor:
     """A named array. Its datatype follows from the array.

@@ -10,7 +10,7 @@ import numpy as np
 from soda_tta.box.box import Box
 from soda_tta.box.probabilities import check_probabilities, without_background
 from soda_tta.errors import BoxError
-from soda_tta.protocols.open_inference import ProtocolError, Response, decode_response
+from soda_tta.protocols.open_inference import MissingOutput, Response, decode_response
 from soda_tta.serve.compression import decompressed
 from soda_tta.types import Array
 
@@ -44,10 +44,8 @@ class Answers:
             return None
         try:
             response = decode_response(opened, headers, [self.output])
-        except ProtocolError as error:
-            if "contains no output" in str(error):
-                return None
-            raise
+        except MissingOutput:
+            return None
         return self.checked(response, count)
 
     def from_grpc(self, body: bytes, count: int) -> Array | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,11 @@ FOR_CLIENTS = (
 NOT_METADATA = ("accept", "accept-encoding", "content-encoding", "content-type")
 
 
-def grpc_service(proxy: Proxy, upstream: GrpcUpstream, host: str) -> Any:
+def grpc_service(proxy: Proxy, upstream: GrpcUpstream, host: str, pool: Executor) -> Any:
     """The handler of all methods of the service, for a gRPC server."""
     library, messages = libraries()
     service = messages.DESCRIPTOR.services_by_name[SERVICE]
-    front = GrpcFront(proxy, upstream, is_loopback(host))
+    front = GrpcFront(proxy, upstream, is_loopback(host), pool)
 
     def handler(method: Any) -> Any:
         name = method.name
@@ -59,12 +59,17 @@ class GrpcFront:
     upstream : GrpcUpstream
     is_local : bool
         Only this machine can reach the proxy.
+    pool : Executor
+        Sends further views of images. Its threads wait for the model, so they adapt no images.
     """
 
-    def __init__(self, proxy: Proxy, upstream: GrpcUpstream, is_local: bool) -> None:
+    def __init__(
+        self, proxy: Proxy, upstream: GrpcUpstream, is_local: bool, pool: Executor
+    ) -> None:
         self.proxy = proxy
         self.upstream = upstream
         self.is_local = is_local
+        self.pool = pool
         self.library, self.messages = libraries()
         self.codes = self.library.StatusCode
 
@@ -130,12 +135,15 @@ class GrpcFront:
         if adapted.tensor is not None:
             request = tensor.replaced(adapted.tensor)
         views = [
-            self.proxy.pool.submit(
-                self.forward, "ModelInfer", tensor.replaced(view), headers, context
-            )
+            self.pool.submit(self.forward, "ModelInfer", tensor.replaced(view), headers, context)
             for view in adapted.views
         ]
-        response = self.forward("ModelInfer", request, headers, context)
+        try:
+            response = self.forward("ModelInfer", request, headers, context)
+        except BaseException:
+            for each in views:
+                each.cancel()  # the client gets no answer: what was not sent yet is not billed
+            raise
         if adapted.images is not None:
             self.proxy.learn_from(
                 adapted,
@@ -230,10 +238,12 @@ class GrpcServer:
     ) -> None:
         library, _ = libraries()
         limits = proxy.limits
+        threads = min(THREADS, limits.concurrency)
         self.upstream = upstream
+        self.views = ThreadPoolExecutor(threads, thread_name_prefix="grpc views")
         self.server = library.server(
-            ThreadPoolExecutor(min(THREADS, limits.concurrency), thread_name_prefix="grpc"),
-            handlers=[grpc_service(proxy, upstream, host)],
+            ThreadPoolExecutor(threads, thread_name_prefix="grpc"),
+            handlers=[grpc_service(proxy, upstream, host, self.views)],
             options=[
                 ("grpc.max_receive_message_length", limits.body_bytes),
                 ("grpc.max_send_message_length", -1),
@@ -259,4 +269,5 @@ class GrpcServer:
     def close(self, seconds: float) -> None:
         """Finish open calls within this time."""
         self.server.stop(seconds).wait()
+        self.views.shutdown(wait=False, cancel_futures=True)
         self.upstream.close()

@@ -62,6 +62,7 @@ class Learner:
         self.log = log
         self.arrived: deque[Arrival] = deque()
         self.images = 0
+        self.missed = 0  # images that were dropped
         self.lock = threading.Lock()
         self.news = threading.Event()
         self.ended = threading.Event()
@@ -82,7 +83,9 @@ class Learner:
             self.arrived.append(arrival)
             self.images += len(arrival.images)
             while self.images > MOST_IMAGES and len(self.arrived) > 1:
-                self.images -= len(self.arrived.popleft().images)
+                dropped = len(self.arrived.popleft().images)
+                self.images -= dropped
+                self.missed += dropped
         self.news.set()
 
     def close(self, timeout: float = 10.0) -> None:

@@ -90,6 +90,9 @@ class LocalModel:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.pool, self.reply, verb, path, headers, body)
 
+    def limit(self, most: int) -> None:
+        """Its responses are our own, and as long as the file makes them."""
+
     async def close(self) -> None:
         self.pool.shutdown(cancel_futures=True)
 

@@ -96,7 +96,10 @@ class Metrics:
 
 
 class Facts:
-    """The numbers among the facts of a live adaptor, as gauges; its queries, as a counter."""
+    """The numbers among the facts of a live adaptor, as gauges.
+
+    Its queries, and images that it had no time to learn from, are counters.
+    """
 
     def __init__(self, facts: Callable[[], dict[str, Any]]) -> None:
         self.facts = facts
@@ -119,6 +122,12 @@ class Facts:
             for purpose, count in queries.items():
                 spent.add_metric([purpose], float(count))
         yield spent
+        if "missed" in facts:
+            yield CounterMetricFamily(
+                "soda_tta_images_not_learned_from",
+                "Images that the learner had no time for",
+                value=float(facts["missed"]),
+            )
 
     def describe(self) -> list[Any]:
         """Nothing before it is read."""

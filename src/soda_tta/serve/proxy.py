@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -85,6 +86,7 @@ class Proxy:
         self.answers: Answers | None = None
         self.fresh: Callable[[], LiveAdaptor] | None = None
         self.draining = False
+        self.ended = threading.Event()
         self.pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="adapt")
 
     def begin(
@@ -112,9 +114,12 @@ class Proxy:
             self.learner.start()
 
     def live_facts(self) -> dict[str, Any]:
-        """Those of the adaptor that answers now."""
-        live = self.adapting.live
-        return {} if live is None else live.facts()
+        """Those of the adaptor that answers now; `missed` are images that were not learned from."""
+        live, learner = self.adapting.live, self.learner
+        facts = {} if live is None else live.facts()
+        if learner is None:
+            return facts
+        return {**facts, "missed": facts.get("missed", 0) + learner.missed}
 
     def reset(self) -> None:
         """Forget what was learned; images are left as they are until it is learned again."""
@@ -138,6 +143,7 @@ class Proxy:
         """Use other limits from now on."""
         self.limits = limits
         self.adapting.limits = limits
+        self.upstream.limit(limits.response_bytes)
 
     async def off_loop(self, large: bool, work: Callable[..., T], *arguments: Any) -> T:
         """The result of `work`, in a thread if it takes time."""
@@ -217,11 +223,12 @@ class Proxy:
             "draining": self.draining,
             "limits": self.limits.card(),
             "counts": self.metrics.totals(),
-            "live": None if live is None else live.facts(),
+            "live": None if live is None else self.live_facts(),
         }
 
     def close(self) -> None:
         """End the threads and save."""
+        self.ended.set()
         if self.learner is not None:
             self.learner.close()
         self.pool.shutdown(wait=False, cancel_futures=True)

@@ -162,7 +162,11 @@ def heard(live: LiveAdaptor, proxy: Proxy) -> LiveAdaptor:
 
 
 def begin_when_ready(proxy: Proxy, model: Model, folder: Path | None) -> None:
-    """The same now, or as soon as the model responds; until then images pass unchanged."""
+    """The same now, or as soon as the model responds; until then images pass unchanged.
+
+    A model that responds and cannot be adapted ends this: asking it again changes nothing. Before
+    that the error is raised; after it the proxy goes on serving, and the log names the remedy.
+    """
     try:
         begin(proxy, model, folder)
         return
@@ -170,15 +174,15 @@ def begin_when_ready(proxy: Proxy, model: Model, folder: Path | None) -> None:
         proxy.log.warning("the model does not respond yet; images pass unchanged", error=error)
 
     def retry() -> None:
-        while not ended.wait(AGAIN_AFTER):
+        while not proxy.ended.wait(AGAIN_AFTER):
             try:
                 begin(proxy, model, folder)
                 return
             except BoxUnavailable as error:
                 proxy.log.warning("the model does not respond yet", error=error)
-            except Exception as error:  # it responds, and cannot be adapted
+            except Exception as error:
                 proxy.metrics.error("adaptor")
-                proxy.log.warning("images pass unchanged", error=error)
+                proxy.log.warning("images pass unchanged until the next start", error=error)
+                return
 
-    ended = threading.Event()
     threading.Thread(target=retry, name="begin", daemon=True).start()

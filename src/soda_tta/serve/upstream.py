@@ -34,6 +34,9 @@ class Upstream(Protocol):
     async def send(self, verb: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """The response to one request; raises `Unreachable` if there is none."""
 
+    def limit(self, most: int) -> None:
+        """Accept responses of at most so many bytes from now on."""
+
     async def close(self) -> None:
         """Close the connections."""
 
@@ -88,6 +91,7 @@ class HttpUpstream:
             raise Unreachable(502, unreachable(error)) from error
 
     async def _asked(self, connection: Connection, request: tuple[Any, ...]) -> Reply:
+        connection.most = self.most  # it may have changed since the last request
         reply = await connection.ask(*request)
         if connection.is_open:
             loop = asyncio.get_running_loop()
@@ -117,6 +121,9 @@ class HttpUpstream:
         timer = self.idle.pop(connection, None)
         if timer is not None:
             timer.cancel()
+
+    def limit(self, most: int) -> None:
+        self.most = most
 
     async def close(self) -> None:
         for connection in list(self.idle):

@@ -22,6 +22,15 @@ def write_arrays(path: Path, arrays: dict[str, Array], facts: dict[str, Any], ke
     write_bytes(path, save(contiguous, {key: json.dumps(facts)}))
 
 
+def keys_of(path: Path) -> set[str]:
+    """The metadata entries of a file; none if it is something else."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return set(file.metadata() or {})
+    except (SafetensorError, OSError):
+        return set()
+
+
 def read_arrays(path: Path, key: str, problem: str) -> tuple[dict[str, Array], dict[str, Any]]:
     """Read what `write_arrays` wrote; raise `RunError(problem)` if the file is something else."""
     try:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from soda_tta.errors import RunError
-from soda_tta.storage.checkpoint import read_arrays, write_arrays
+from soda_tta.storage.checkpoint import keys_of, read_arrays, write_arrays
 from soda_tta.types import Array
 
 KEY = "soda_tta.stream"  # the metadata entry that holds the facts
+LIVE_KEY = "soda_tta.live"  # the same of a stream that learns behind the traffic
 FORMAT = 3
 
 
@@ -22,6 +23,8 @@ def read_stream_file(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays and facts of a saved stream."""
     if not path.is_file():
         raise RunError(f"{path} does not exist; give a file written by Stream.save.")
+    if LIVE_KEY in keys_of(path):
+        raise RunError(f'{path} is a stream of soda-e: pass method="soda-e".')
     arrays, facts = read_arrays(path, KEY, f"{path} is not a saved stream")
     complete = isinstance(facts, dict) and {"method", "box"} <= facts.keys()
     if not complete or facts.get("format") != FORMAT:
