@@ -87,6 +87,16 @@ def test_an_unrecorded_meter_shares_the_ledger(process) -> None:
     assert meter.ledger.queries == {"select": 10}
 
 
+def test_a_copy_with_another_transcript_plans_with_the_same_limit(box, tmp_path) -> None:
+    meter = Meter(box, Ledger(limit=20, margin=2), aside=5)
+    meter.set_limit(15)
+    for other in (meter.unrecorded(), meter.recording(Transcript(tmp_path / "step.transcript"))):
+        assert other.limit == meter.limit == 10
+        other.set_limit(30)  # never beyond the hard limit
+        assert meter.ledger.limit == 20
+        meter.set_limit(15)
+
+
 def test_a_replay_sees_what_was_left_when_each_response_was_recorded(process, model) -> None:
     def replay(meter: Meter) -> list[int | None]:
         left = []

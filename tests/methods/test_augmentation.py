@@ -5,6 +5,7 @@ import pytest
 
 from soda_tta import MethodError, adapt, load_box
 from soda_tta.methods.augmentation import majority, random_crops, shifted, tta, zero
+from soda_tta.objectives import mutual_information
 from soda_tta.testing.data import make_images
 
 IMAGES = make_images(6, size=32)
@@ -21,6 +22,13 @@ def test_two_views_are_the_image_and_its_mirror_image() -> None:
     expected = (left_half(IMAGES) + left_half(IMAGES[..., ::-1])) / 2
     np.testing.assert_allclose(run.probabilities, expected, atol=1e-6)
     assert run.ledger.queries == {"select": 6, "probe": 6}
+
+
+def test_a_step_has_the_information_of_its_answers() -> None:
+    run = adapt(IMAGES, load_box(left_half), method="tta", views=2, batch=3)
+    information = [step.mutual_information for step in run.history]
+    assert information == [mutual_information(run.probabilities[:3]), *information[1:]]
+    assert min(information) > 0
 
 
 def test_ten_views_are_ten_different_images() -> None:

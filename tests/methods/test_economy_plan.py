@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soda_tta import adapt, all_methods
-from soda_tta.engine.plan import plan_run
+from soda_tta.engine.plan import plan_run, query_limit
 from soda_tta.errors import MethodError
 from soda_tta.methods.economy_sizes import FEWEST_IMAGES
 
@@ -104,9 +104,47 @@ def test_the_reason_names_the_smallest_budget_that_is_enough(model) -> None:
     assert run.ledger.queries == {"select": 200}
     assert run.stopped == "budget"
     assert "5 queries per image are too few" in run.reason
-    enough = int(run.reason.split("At least ")[1].split()[0])
+    enough = float(run.reason.split("At least ")[1].split()[0])
     assert plan_run(SODA_E, 200, enough).learns
-    assert not plan_run(SODA_E, 200, enough - 1).learns
+    assert not plan_run(SODA_E, 200, enough - 0.01).learns
+
+
+@pytest.mark.parametrize(
+    ("count", "aside", "most"),
+    # Whole numbers from 3 on would give 5, 3 and 3; clean images raise what is needed.
+    [(600, 0, 4.99), (10_000, 0, 2.5), (100_000, 0, 2.1), (200, 100, 12)],
+)
+def test_the_least_budget_is_named_to_a_hundredth_of_a_query(
+    count: int, aside: int, most: float
+) -> None:
+    least = SODA_E.least_budget(count, aside)
+    assert least <= most
+    assert plan_run(SODA_E, count, least, {"clean": aside}).learns
+    plan = plan_run(SODA_E, count, least - 0.01, {"clean": aside})
+    assert not plan.learns
+    outline = SODA_E.outline(plan)
+    assert outline.startswith(f"{least - 0.01:.3g} queries per image are too few")
+    assert outline.endswith(f"At least {least:g} are needed.")
+
+
+@given(
+    images=st.integers(100, 20_000),
+    views=st.sampled_from(["1", "2", "auto"]),
+    step=st.integers(1, 300),
+)
+@settings(max_examples=100, deadline=None)
+def test_no_budget_below_the_least_buys_a_search_and_every_one_above_does(
+    images: int, views: str, step: int
+) -> None:
+    """What the bisection relies on."""
+    method = SODA_E.but(views=views)
+    least = method.least_budget(images)
+    if least is None:
+        return
+    above = query_limit(least + step / 100, images)
+    below = query_limit(least - step / 100, images)
+    assert method.sizes(images, above) is not None
+    assert method.sizes(images, below) is None
 
 
 @pytest.mark.parametrize(

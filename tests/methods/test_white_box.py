@@ -6,6 +6,7 @@ import torch
 
 from soda_tta import adapt
 from soda_tta.box import ModuleBox, Quantised
+from soda_tta.objectives import mutual_information
 
 METHODS = [("bn", {}), ("tent", {"epochs": 2}), ("ma-so", {"epochs": 2, "lr": 0.1})]
 
@@ -57,6 +58,13 @@ def test_dropout_follows_the_seed_and_does_not_change_torchs_own_random_state(
         assert torch.equal(torch.get_rng_state(), before)
     assert np.array_equal(answers[0], answers[1])
     assert not np.array_equal(answers[0], answers[2])
+
+
+def test_a_step_of_tent_has_the_information_of_its_answers(white, images) -> None:
+    run = adapt(images, white, method="tent", batch=len(images))
+    (step,) = run.history
+    assert step.mutual_information == pytest.approx(mutual_information(run.probabilities))
+    assert step.mutual_information > 0
 
 
 def test_a_model_with_frozen_weights_is_adapted_alike(white, images) -> None:

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from soda_tta.adaptors import Bank
-from soda_tta.errors import RunError, SodaError
+from soda_tta.errors import BoxUnavailable, RunError, SodaError
 from soda_tta.scale.archive import apply_archive
 from soda_tta.scale.backend import MISMATCH, Failure, Here, run_on_worker, versions
 from soda_tta.scale.backends import find_backend
@@ -80,6 +80,32 @@ def test_processes_give_the_same_files(folder, tiny_onnx, tmp_path, contents) ->
     apart = apply_archive(**how, out=tmp_path / "apart", backend=Processes(2))
     assert here == apart
     assert contents(str(tmp_path / "here")) == contents(str(tmp_path / "apart"))
+
+
+class Failing(Here):
+    """Every task fails for a reason that the others have, too. The results are kept."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def run(self, function, tasks):
+        self.results = self.failures(tasks)
+        return self.results
+
+    def failures(self, tasks):
+        try:
+            for task in tasks:
+                yield task, Failure("BoxUnavailable", "the model is gone")
+        finally:
+            self.ended = True
+
+
+def test_workers_end_with_the_first_error_that_all_share(folder, tiny_onnx, tmp_path) -> None:
+    backend = Failing()
+    how = {"adaptor": Bank().adaptor({}), "images": folder, "box": str(tiny_onnx())}
+    with pytest.raises(BoxUnavailable, match="the model is gone"):
+        apply_archive(**how, out=tmp_path / "out", shard_size=5, backend=backend)
+    assert backend.ended
 
 
 def test_another_model_on_a_worker_is_refused(folder, tiny_onnx, tmp_path, monkeypatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -70,16 +70,18 @@ def run_grid(
         runnable = [cell for key, cell in missing.items() if key not in unmet]
         with working_folder(working):
             engine = backend or Processes(jobs)
-            for cell, finished in engine.run(partial(run_in_worker, str(working)), runnable):
-                if isinstance(finished, Failure):
-                    fail(cell, str(finished))
-                    continue
-                store.add(cell, finished.result)
-                store.keep_adaptor(cell, finished.adaptor)
-                shutil.rmtree(working / cell.key, ignore_errors=True)
-                curve_file(working / cell.key).unlink(missing_ok=True)
-                if report:
-                    report(cell, finished.result)
+            # Closed at the first error, whoever else holds it: workers need their folder.
+            with closing(engine.run(partial(run_in_worker, str(working)), runnable)) as results:
+                for cell, finished in results:
+                    if isinstance(finished, Failure):
+                        fail(cell, str(finished))
+                        continue
+                    store.add(cell, finished.result)
+                    store.keep_adaptor(cell, finished.adaptor)
+                    shutil.rmtree(working / cell.key, ignore_errors=True)
+                    curve_file(working / cell.key).unlink(missing_ok=True)
+                    if report:
+                        report(cell, finished.result)
     if failures:
         raise CellsFailed(failures, len(missing))
     return len(missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 
 from soda_tta.box.box import Box, Responded, Waiting, not_counted, not_shown
 from soda_tta.box.ledger import Ledger
@@ -66,8 +67,8 @@ class Meter:
 
     def recording(self, transcript: Transcript | None) -> Meter:
         """The same with another transcript."""
-        meter = Meter(self.box, self.ledger, transcript, self.waiting)
-        meter.responded = self.responded
+        meter = copy(self)
+        meter.transcript = transcript
         return meter
 
     def unrecorded(self) -> Meter:

@@ -10,6 +10,7 @@ import numpy as np
 from soda_tta.adaptors import Identity
 from soda_tta.box import Box, Ledger, Meter, load_box
 from soda_tta.data import Images, open_images
+from soda_tta.data.resizing import size_text
 from soda_tta.data.scenes import scenes_among
 from soda_tta.engine.class_matching import unmatched
 from soda_tta.engine.events import Answered, Listener
@@ -151,8 +152,8 @@ def judge_by_images(
         raise ImageError("these are the images of the run itself; give others.")
     if source.size != tuple(run.card.images.get("size", source.size)):
         raise ImageError(
-            f"these images are {source.size[0]} x {source.size[1]} pixels and those of the run "
-            f"{' x '.join(map(str, run.card.images['size']))}; give them the same size."
+            f"these images are {size_text(source.size)} pixels and those of the run "
+            f"{size_text(run.card.images['size'])}; give them the same size."
         )
     used = min(len(source), query_limit(budget, len(source)) // QUERIES)
     if not used:

@@ -11,7 +11,7 @@ from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method
 from soda_tta.methods.tools import in_order
-from soda_tta.objectives import entropy
+from soda_tta.objectives import entropy, mutual_information
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.settings import setting
 from soda_tta.types import Array
@@ -78,7 +78,7 @@ class Augmentation(Method):
                     purpose="probe",
                     queries=len(images) * (self.views - 1),
                     losses=(float(entropy(answers[place]).mean()),),
-                    mutual_information=0.0,
+                    mutual_information=mutual_information(answers[place]),
                     cross_entropy=0.0,
                 )
             )

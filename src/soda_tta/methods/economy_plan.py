@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy as np
 from soda_tta.adaptors import Bank, BankAdaptor
 from soda_tta.adaptors.parts import units
 from soda_tta.data import Images
-from soda_tta.engine.plan import Plan
+from soda_tta.engine.plan import Plan, query_limit
 from soda_tta.engine.restored import RestoredImages
 from soda_tta.engine.work import Work
 from soda_tta.judging.scene_means import scene_means
@@ -24,6 +25,7 @@ FEWEST_SCENES = 16  # to search on and to judge by; with fewer nothing could be 
 FEWEST_MOVES = 3  # which a round of pursuit needs
 TINY = 1e-9  # deviation of parameters that evolution must not move
 FEWEST_OF_CONDITION = 100  # images; a smaller condition is not searched
+MOST_HUNDREDTHS = 100_000  # of a query per image; images that need more are too few
 MOST_SEARCHES = 4  # without a budget, more conditions share the queries of so many searches
 
 
@@ -84,17 +86,32 @@ class EconomyPlan(EconomySizes):
             if self.most_searches(images) > 1:
                 conditions = ", for each condition if there are several"
             return f"{search}; a verdict on {sizes.judged} others{conditions}"
-        budgets = (q for q in range(3, 1000) if self.sizes(images, q * images))
-        needed = next(budgets, None)
-        if plan.limit is None or needed is None:
+        needed = self.least_budget(images, plan.aside)
+        if plan.hard_limit is None or needed is None:
             return (
                 f"{images} images are too few to search on and to judge by; "
                 "the model's own answers are used."
             )
         return (
-            f"{plan.limit / images:.3g} queries per image are too few for a search; the model's "
-            f"own answers are used. At least {needed} are needed."
+            f"{plan.hard_limit / images:.3g} queries per image are too few for a search; the "
+            f"model's own answers are used. At least {needed:g} are needed."
         )
+
+    def least_budget(self, images: int, aside: int = 0) -> float | None:
+        """The least budget in hundredths that buys a search; None if the images are too few.
+
+        Parameters
+        ----------
+        images : the number of images.
+        aside : queries within the budget that are not for the method.
+        """
+
+        def is_enough(hundredths: int) -> bool:
+            limit = query_limit(hundredths / 100, images)
+            return self.sizes(images, limit - aside) is not None
+
+        hundredths = bisect_left(range(MOST_HUNDREDTHS), True, key=is_enough)
+        return None if hundredths == MOST_HUNDREDTHS else hundredths / 100
 
     def check(self, images: Images | None = None) -> None:
         """Refuse images that are too small for the bank, and a helper that cannot be used."""

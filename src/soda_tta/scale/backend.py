@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -54,8 +54,10 @@ class Backend(ABC):
     @abstractmethod
     def run(
         self, function: Callable[[Task], Any], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any]]:
         """Yield `(task, result)`; the result of a task that raised is a `Failure`.
+
+        Closing the generator ends the tasks. Dask finishes those that are running already.
 
         Parameters
         ----------
@@ -89,7 +91,7 @@ class Here(Backend):
 
     def run(
         self, function: Callable[[Task], Any], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any]]:
         for task in tasks:
             try:
                 result = function(task)

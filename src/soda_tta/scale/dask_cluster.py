@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import islice
@@ -56,7 +56,7 @@ class DaskCluster(Backend):
 
     def run(
         self, function: Callable[[Task], Any], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any]]:
         from distributed import KilledWorker, as_completed
 
         remaining = iter(tasks)

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -71,12 +72,14 @@ def answer_all(
     in_process = isinstance(engine, Here)
     function = partial(answer_task, job, stop=stop) if in_process else partial(answer_task, job)
     try:
-        for (number, shard), result in engine.run(function, missing_shards(place, stop)):
-            if isinstance(result, Failure):
-                failures.append(failure_text(number, shard, result))
-            else:
-                tally.add(result)
-                progress(tally.finished, tally.total)
+        # Closed at the first error, whoever else holds it: workers would go on with their queries.
+        with closing(engine.run(function, missing_shards(place, stop))) as results:
+            for (number, shard), result in results:
+                if isinstance(result, Failure):
+                    failures.append(failure_text(number, shard, result))
+                else:
+                    tally.add(result)
+                    progress(tally.finished, tally.total)
     except Interrupted:
         pass
     finally:

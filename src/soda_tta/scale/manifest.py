@@ -49,7 +49,9 @@ class Summary:
     images, errors : int
         Rows that are written, and those of images that could not be read.
     queries : int
-        Sent to the model, retries included; by earlier processes too, unless they were killed.
+        Sent to the model for finished shards, retries included, by earlier processes too. A query
+        is counted when its shard is finished: shards that were stopped, killed or failed are
+        billed again when they are answered again.
     complete : bool
         Whether every shard is finished.
     """

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context, parent_process
@@ -36,7 +36,7 @@ class Processes(Backend):
 
     def run(
         self, function: Callable[[Task], Any], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any]]:
         os.environ["OMP_NUM_THREADS"] = "1"  # processes with many threads slow each other down
         waiting: Iterator[tuple[int, Task]] = enumerate(tasks)
         deaths: Counter[int] = Counter()
@@ -59,7 +59,7 @@ class Processes(Backend):
         function: Callable[[Task], Any],
         waiting: Iterator[tuple[int, Task]],
         lost: list[tuple[int, Task]],
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any]]:
         """Run tasks in a pool until it breaks; `lost` are then those that were running."""
         others = set(active_children())
         running: dict[Future[Any], tuple[int, Task]] = {}

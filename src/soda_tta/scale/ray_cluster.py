@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
 from typing import Any
 
@@ -63,7 +63,7 @@ class RayCluster(Backend):
 
     def run(
         self, function: Callable[[Task], Any], tasks: Iterable[Task]
-    ) -> Iterator[tuple[Task, Any]]:
+    ) -> Generator[tuple[Task, Any]]:
         ray = self.ray
         worker = ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(run_on_worker)
         remaining = iter(tasks)

@@ -11,6 +11,7 @@ from soda_tta.methods.helped.beta26 import VARIANTS, beta26
 from soda_tta.methods.helped.frame import Frame
 from soda_tta.methods.helped.helper import find_helper
 from soda_tta.methods.helped.tuning import Constants, Tuning, divergence, entropy
+from soda_tta.objectives import mutual_information
 from soda_tta.testing.data import make_black_box, make_images, make_white_box
 
 HELPER = "soda_tta.testing.data:make_white_box"
@@ -107,6 +108,15 @@ def test_f0_is_the_weighted_mean() -> None:
     np.testing.assert_allclose(run("f0").probabilities, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_step_has_the_information_of_its_answers(variant: str) -> None:
+    adapted = run(variant)
+    places = (slice(0, 16), slice(16, 32), slice(32, 40))
+    expected = [mutual_information(adapted.probabilities[place]) for place in places]
+    assert [step.mutual_information for step in adapted.history] == pytest.approx(expected)
+    assert min(expected) > 0
+
+
 def test_a_batch_is_answered_before_it_teaches() -> None:
     """The first batch is the same with and without learning; later ones are not."""
     full, frozen = (run(each, lr=0.3, reliable=2.0).probabilities for each in ("full", "f2"))
@@ -147,6 +157,12 @@ def test_a_helper_for_other_classes_is_refused() -> None:
 
     with pytest.raises(MethodError, match="knows 4 classes and the model 3"):
         run(box=load_box(three))
+
+
+def test_images_that_are_too_small_are_named_with_their_width_first() -> None:
+    narrow = make_images(4)[..., :10]
+    with pytest.raises(MethodError, match="leaves too little of images of 10x12 pixels"):
+        adapt(narrow, make_black_box(), method="beta26", helper=HELPER, pad=3)
 
 
 def test_the_helper_is_on_the_card_and_is_not_changed(tmp_path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from soda_tta.data import Images
+from soda_tta.data.resizing import size_text
 from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.helped.helped import Helped
@@ -94,7 +95,7 @@ class Beta26(Helped):
         if images is not None and min(images.size) < 4 * max(1, self.pad):
             raise MethodError(
                 f"a border of {max(1, self.pad)} pixels leaves too little of images of "
-                f"{images.size[0]} x {images.size[1]} pixels; lower pad."
+                f"{size_text(images.size)} pixels; lower pad."
             )
 
     def constants(self, classes: int) -> Constants:

@@ -15,6 +15,7 @@ from soda_tta.methods.helped.frame import Frame, usual_pad
 from soda_tta.methods.helped.helper import Helper
 from soda_tta.methods.helped.tuning import Constants, Tuning, divergence, entropy
 from soda_tta.methods.tools import in_order
+from soda_tta.objectives import mutual_information
 from soda_tta.randomness import RandomStream, generator
 from soda_tta.types import Array
 
@@ -90,7 +91,7 @@ class Beta26Run:
                     purpose="evaluate",
                     queries=sent,
                     losses=(loss,),
-                    mutual_information=0.0,
+                    mutual_information=mutual_information(answer),
                     cross_entropy=0.0,
                 )
             )

@@ -13,6 +13,7 @@ from soda_tta.engine.work import Work
 from soda_tta.errors import MethodError
 from soda_tta.methods.method import Method
 from soda_tta.methods.tools import in_order, own_copy
+from soda_tta.objectives import mutual_information
 from soda_tta.search.steps import check_lr
 from soda_tta.settings import setting
 from soda_tta.types import Array, Needs
@@ -105,7 +106,7 @@ class Tent(Method):
                         purpose="probe",
                         queries=len(images),
                         losses=(entropy,),
-                        mutual_information=0.0,
+                        mutual_information=mutual_information(answers[place]),
                         cross_entropy=entropy,
                     )
                 )
