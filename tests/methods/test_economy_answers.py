@@ -33,10 +33,10 @@ class World:
         both = 0.55 * self.box(images) + 0.45 * self.box(np.ascontiguousarray(images[..., ::-1]))
         return both.astype(np.float32)
 
-    def adapt(self, box=None, **settings) -> Run:
+    def adapt(self, box=None, budget=BUDGET, **settings) -> Run:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return adapt(self.images, box or self.box, budget=BUDGET, conditions=1, **settings)
+            return adapt(self.images, box or self.box, budget=budget, conditions=1, **settings)
 
     def accuracy(self, run) -> float:
         return accuracy(run.probabilities, self.labels)
@@ -138,7 +138,7 @@ def test_an_interrupted_apply_with_views_resumes_without_a_further_query(
 
 
 def test_three_views_use_what_the_verdict_has_paid(world) -> None:
-    run = world.adapt(world.symmetric, views=3)
+    run = world.adapt(world.symmetric, budget=12, views=3)
     assert run.adaptor.answering.views == ("mirror", "shift")
     assert run.ledger.queries["view"] == 800 - run.verdict.images
 
