@@ -54,10 +54,10 @@ def table() -> str:
     """Accuracies by corruption, and the means."""
     columns = {
         "bank of 0.1": of_budget_five(BEFORE),
-        "present bank": of_budget_five(RESULTS / "economy-present"),
-        "present bank, races of three heats": of_budget_five(RESULTS / "economy-races"),
+        "bank of 25 parts": of_budget_five(RESULTS / "economy-present"),
+        "bank of 25 parts, races of three heats": of_budget_five(RESULTS / "economy-races"),
     }
-    present = columns["present bank"]
+    present = columns["bank of 25 parts"]
     lines = [f"| | unadapted | {' | '.join(columns)} |", "|---|---|" + "---|" * len(columns)]
     for corruption, result in present.items():
         accuracies = [accuracy_after(each[corruption]) for each in columns.values()]

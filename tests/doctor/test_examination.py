@@ -107,12 +107,12 @@ def test_classes_without_probabilities_are_no_reason_to_leave(make, colour_model
 @pytest.mark.parametrize("count", [1, 10, 30])
 def test_too_few_images_to_learn_from_are_left_alone(make, haze, colour_model, count: int) -> None:
     examination = examine(haze(make(count)), colour_model())
-    assert examination.advice == "leave" and "Collect 45 or more" in examination.sentence
+    assert examination.advice == "leave" and "Collect 47 or more" in examination.sentence
     assert examination["cost"].state == "caution"
 
 
 def test_with_few_images_simple_restorations_are_not_tried(make, haze, colour_model) -> None:
-    examination = examine(haze(make(46)), colour_model())
+    examination = examine(haze(make(48)), colour_model())
     assert examination.advice == "try" and "trial" not in examination
     assert "restorations could not be tried" in examination.sentence
 
