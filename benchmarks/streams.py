@@ -202,9 +202,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("action", choices=["run", "table"])
-    parser.add_argument("names", nargs="*", choices=[*SEQUENCES], help="sequences")
+    parser.add_argument("names", nargs="*", metavar="SEQUENCE", help=", ".join(SEQUENCES))
     parser.add_argument("--again", action="store_true", help="run what is stored once more")
     options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(SEQUENCES)):
+        parser.error(f"{', '.join(unknown)}: choose from {', '.join(SEQUENCES)}")
     stored = json.loads(OUT.read_text()) if OUT.exists() else {}
     for name in options.names if options.action == "run" else ():
         if name not in stored or options.again:
