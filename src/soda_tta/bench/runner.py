@@ -70,7 +70,7 @@ def run_grid(
         runnable = [cell for key, cell in missing.items() if key not in unmet]
         with working_folder(working):
             engine = backend or Processes(jobs)
-            # Closed at the first error, whoever else holds it: workers need their folder.
+            # Closed at the first error, even if something else holds it: workers need their folder.
             with closing(engine.run(partial(run_in_worker, str(working)), runnable)) as results:
                 for cell, finished in results:
                     if isinstance(finished, Failure):

@@ -72,7 +72,7 @@ def answer_all(
     in_process = isinstance(engine, Here)
     function = partial(answer_task, job, stop=stop) if in_process else partial(answer_task, job)
     try:
-        # Closed at the first error, whoever else holds it: workers would go on with their queries.
+        # Closed at the first error, even if something holds it: workers would go on querying.
         with closing(engine.run(function, missing_shards(place, stop))) as results:
             for (number, shard), result in results:
                 if isinstance(result, Failure):
